@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -79,18 +80,9 @@ func (v Server) play(ctx context.Context, sc *script, events int) (got session.I
 	}()
 	path := "/import?format=jsonl&window=" + strconv.FormatInt(int64(sc.n.Budget), 10)
 	err = v.call(ctx, http.MethodPost, path, r, &got)
-	err = firstOf(err, r.Close())
+	err = cmp.Or(err, r.Close())
 	<-written
 	return got, err
-}
-
-func firstOf(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // lines writes events as an import reads them.

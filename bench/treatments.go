@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -111,7 +112,7 @@ func (t Treatments) one(ctx context.Context, name string) (one Treated, err erro
 		_ = srv.Serve(l)
 	}()
 	defer func() {
-		err = firstOf(err, srv.Close())
+		err = cmp.Or(err, srv.Close())
 		<-served
 	}()
 	c := newSimClient(ctx, up.p, clock, name, t.Seed)
@@ -124,7 +125,7 @@ func (t Treatments) one(ctx context.Context, name string) (one Treated, err erro
 			return one, err
 		}
 		c.base = door.URL
-		defer func() { err = firstOf(err, door.Close()) }()
+		defer func() { err = cmp.Or(err, door.Close()) }()
 	}
 	began := time.Now()
 	if one, err = t.session(up, c); err != nil {

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -62,7 +63,7 @@ func simTools(n, size int) []byte {
 	for i := range n {
 		name := names[i%len(names)]
 		var args []string
-		for f := range strings.SplitSeq(orWord(fields[name], "path,value"), ",") {
+		for f := range strings.SplitSeq(cmp.Or(fields[name], "path,value"), ",") {
 			args = append(args, fmt.Sprintf(`"%s":{"type":"string","description":"%s"}`, f, strings.TrimSpace(strings.Repeat("Says which "+f+" is meant. ", 6))))
 		}
 		text := fmt.Sprintf("%s works on the tide tables of the pier.\\nUsage:\\n", name)
@@ -70,16 +71,9 @@ func simTools(n, size int) []byte {
 			text += fmt.Sprintf("- Rule %d of %s: give it what it asks for and look at what comes back.\\n", len(text), name)
 		}
 		list[i] = fmt.Sprintf(`{"name":"%s","description":"%s","input_schema":{"type":"object","properties":{%s},"required":["%s"],"additionalProperties":false}}`,
-			name, text, strings.Join(args, ","), strings.Split(orWord(fields[name], "path,value"), ",")[0])
+			name, text, strings.Join(args, ","), strings.Split(cmp.Or(fields[name], "path,value"), ",")[0])
 	}
 	return []byte("[" + strings.Join(list, ",") + "]")
-}
-
-func orWord(a, b string) string {
-	if a == "" {
-		return b
-	}
-	return a
 }
 
 // thread is one thread of the client.
@@ -107,7 +101,7 @@ func textOf(s string) json.RawMessage {
 
 func (c *simClient) body(t *thread, stream bool) []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, `{"model":"%s","max_tokens":8000,"stream":%t,"metadata":{"user_id":"user_trial_account__session_%s"},"system":[`, largeModel, stream, orWord(c.treatment, "none"))
+	fmt.Fprintf(&b, `{"model":"%s","max_tokens":8000,"stream":%t,"metadata":{"user_id":"user_trial_account__session_%s"},"system":[`, largeModel, stream, cmp.Or(c.treatment, "none"))
 	fmt.Fprintf(&b, `{"type":"text","text":"x-anthropic-billing-header: cc_version=2.1.9; cch=%08x;"},`, c.rng.Uint32())
 	fmt.Fprintf(&b, `{"type":"text","text":"%s"%s},{"type":"text","text":"%s"%s}],"tools":%s,"messages":[`, "You are an agent at a terminal.", cacheMark,
 		t.system+strings.Repeat(" Look before you write, and say what you saw.", 220), cacheMark, c.tools)
@@ -235,7 +229,7 @@ func readStream(raw []byte) (blocks []tidemark.Block, err error) {
 	out := make([]tidemark.Block, len(blocks))
 	for i, b := range blocks {
 		if text := texts[i].String(); b.Type == tidemark.TypeToolUse {
-			out[i] = tidemark.Block{Type: b.Type, ID: b.ID, Name: b.Name, Input: json.RawMessage(orWord(text, "{}"))}
+			out[i] = tidemark.Block{Type: b.Type, ID: b.ID, Name: b.Name, Input: json.RawMessage(cmp.Or(text, "{}"))}
 		} else {
 			out[i] = tidemark.Text(text)
 		}

@@ -59,12 +59,33 @@ func (t *Totals) add(d *Decision) {
 	t.Baseline += Cost(d.In, d.SameIn)
 	t.BytesIn += int64(d.In)
 	t.BytesOut += int64(d.Out)
+	t.shares()
+}
+
+func (t *Totals) shares() {
 	if t.Baseline > 0 {
 		t.Ratio = t.Cost / t.Baseline
 	}
 	if t.Evictions > 0 {
 		t.FaultRate = float64(t.Faults) / float64(t.Evictions)
 	}
+}
+
+// Add takes in what a further session came to; the policy is that session's.
+func (t *Totals) Add(one Totals) {
+	t.Policy, t.Tau = one.Policy, max(t.Tau, one.Tau)
+	t.Sessions, t.Requests, t.Exact, t.Relaxed = t.Sessions+one.Sessions, t.Requests+one.Requests, t.Exact+one.Exact, t.Relaxed+one.Relaxed
+	t.Evictions, t.GC, t.Inputs, t.Images = t.Evictions+one.Evictions, t.GC+one.GC, t.Inputs+one.Inputs, t.Images+one.Images
+	t.Faults, t.Pins, t.Cost, t.Baseline = t.Faults+one.Faults, t.Pins+one.Pins, t.Cost+one.Cost, t.Baseline+one.Baseline
+	t.BytesIn, t.BytesOut = t.BytesIn+one.BytesIn, t.BytesOut+one.BytesOut
+	if z := one.Zones; z != nil {
+		all := ZoneCounts{}
+		if t.Zones != nil {
+			all = *t.Zones
+		}
+		t.Zones = &ZoneCounts{all.Normal + z.Normal, all.Advisory + z.Advisory, all.Involuntary + z.Involuntary, all.Aggressive + z.Aggressive}
+	}
+	t.shares()
 }
 
 // Cost is what a request of so many bytes costs, of which the first same ones stand in the cache.

@@ -65,7 +65,7 @@ func writeRankings(path string, ranked []bench.Ranking) error {
 	return os.WriteFile(path, []byte(b.String()), perm)
 }
 
-func printLocomo(m *cli.Main, l bench.Locomo) error {
+func printLocomo(m *cli.Main, l bench.Locomo) {
 	rows := recallRows(l)
 	if l.Rules != nil {
 		rows = append(rows, recallRow("all, by the rules alone", l.Rules.Recall))
@@ -77,7 +77,6 @@ func printLocomo(m *cli.Main, l bench.Locomo) error {
 	}
 	m.Out.Printf("%d questions; within 1,000, 2,000 and 4,000 tokens: %.3f %.3f %.3f; index %.1f ms a conversation, %.2f ms a question\n",
 		l.Questions, l.WithinTokens["1000"], l.WithinTokens["2000"], l.WithinTokens["4000"], l.IndexMs, l.QueryMs)
-	return nil
 }
 
 type locomoFlags struct {
@@ -99,7 +98,7 @@ func benchLocomo(ctx context.Context, m *cli.Main, f *locomoFlags) error {
 			return err
 		}
 	}
-	return cli.Either(m, got, func() error { return printLocomo(m, got) })
+	return cli.Either(m, got, func() { printLocomo(m, got) })
 }
 
 func readLocomo(paths []string) ([]bench.Conversation, error) {

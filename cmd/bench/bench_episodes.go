@@ -115,22 +115,20 @@ func printSimulated(m *cli.Main, s bench.Simulated) error {
 }
 
 func printBudgets(m *cli.Main, t bench.BudgetTable) error {
-	if m.JSON {
-		return m.PrintJSON(t)
-	}
-	rows := [][]string{{"BUDGET", "CALLS", "LARGEST", "HITS", "COST", "BY UNCAPPED", "BY SUMMARY", "EXPLORED AGAIN", "RECALL: CALLS", "READ BACK", "COST", "BY SUMMARY"}}
-	for _, b := range append(slices.Clone(t.Budgets), t.Summary, t.Uncapped) {
-		row := []string{strings.ReplaceAll(b.Name, "none", "uncapped"), strconv.Itoa(b.Turns), tokensShown(b.MaxActive), cli.InPercent(b.HitShare), cli.FixedPoint(b.Cost, 0),
-			cli.FixedPoint(b.VsUncapped, 3), cli.FixedPoint(b.VsSummary, 3), strconv.Itoa(b.Again)}
-		if r := b.Recall; r != nil {
-			row = append(row, strconv.Itoa(r.Turns), strconv.Itoa(r.Recalls), cli.FixedPoint(r.Cost, 0), cli.FixedPoint(r.VsSummary, 3))
-		} else {
-			row = append(row, "-", "-", "-", "-")
+	return cli.Either(m, t, func() {
+		rows := [][]string{{"BUDGET", "CALLS", "LARGEST", "HITS", "COST", "BY UNCAPPED", "BY SUMMARY", "EXPLORED AGAIN", "RECALL: CALLS", "READ BACK", "COST", "BY SUMMARY"}}
+		for _, b := range append(slices.Clone(t.Budgets), t.Summary, t.Uncapped) {
+			row := []string{strings.ReplaceAll(b.Name, "none", "uncapped"), strconv.Itoa(b.Turns), tokensShown(b.MaxActive), cli.InPercent(b.HitShare), cli.FixedPoint(b.Cost, 0),
+				cli.FixedPoint(b.VsUncapped, 3), cli.FixedPoint(b.VsSummary, 3), strconv.Itoa(b.Again)}
+			if r := b.Recall; r != nil {
+				row = append(row, strconv.Itoa(r.Turns), strconv.Itoa(r.Recalls), cli.FixedPoint(r.Cost, 0), cli.FixedPoint(r.VsSummary, 3))
+			} else {
+				row = append(row, "-", "-", "-", "-")
+			}
+			rows = append(rows, row)
 		}
-		rows = append(rows, row)
-	}
-	cli.PrintTable(m.Out, rows)
-	return nil
+		cli.PrintTable(m.Out, rows)
+	})
 }
 
 func benchEpisodes(_ context.Context, m *cli.Main, b *episodeBench) error {

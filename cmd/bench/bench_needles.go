@@ -111,24 +111,22 @@ func printFound(m *cli.Main, found bench.Found, err error, cycles int) error {
 	if found.Markers == nil {
 		m.Err.Line("no marker stands in the context: compaction.strategies of the server names no pointer, so this tells of another strategy")
 	}
-	if m.JSON {
-		return m.PrintJSON(found)
-	}
-	line := fmt.Sprintf("%d messages, %d cycles", found.Messages, found.Cycles)
-	if found.Compaction != nil {
-		line += fmt.Sprintf(", each planned in %.2f ms and done in %.1f", *found.Compaction, *found.Whole)
-	}
-	if found.Markers != nil {
-		line += fmt.Sprintf(", %d markers of %d at most", *found.Markers, *found.Most)
-	}
-	m.Out.Printf("recall@10 %.1f %%, absent ones judged so %.1f %%, something else told as sure %.1f %%\n%s, %d messages in context; a query takes %.1f ms, p99 %.1f\n",
-		100*found.Recall, 100*found.Absent, 100*found.False, line, found.InContext, found.Query, found.Slow)
-	rows := [][]string{{"KIND", "FOUND", "FIRST", "SURE"}}
-	for _, kind := range sortedKeys(found.ByKind) {
-		rows = append(rows, []string{kind, shareOf(found.ByKind, kind), shareOf(found.First, kind), shareOf(found.Sure, kind)})
-	}
-	cli.PrintTable(m.Out, rows)
-	return nil
+	return cli.Either(m, found, func() {
+		line := fmt.Sprintf("%d messages, %d cycles", found.Messages, found.Cycles)
+		if found.Compaction != nil {
+			line += fmt.Sprintf(", each planned in %.2f ms and done in %.1f", *found.Compaction, *found.Whole)
+		}
+		if found.Markers != nil {
+			line += fmt.Sprintf(", %d markers of %d at most", *found.Markers, *found.Most)
+		}
+		m.Out.Printf("recall@10 %.1f %%, absent ones judged so %.1f %%, something else told as sure %.1f %%\n%s, %d messages in context; a query takes %.1f ms, p99 %.1f\n",
+			100*found.Recall, 100*found.Absent, 100*found.False, line, found.InContext, found.Query, found.Slow)
+		rows := [][]string{{"KIND", "FOUND", "FIRST", "SURE"}}
+		for _, kind := range sortedKeys(found.ByKind) {
+			rows = append(rows, []string{kind, shareOf(found.ByKind, kind), shareOf(found.First, kind), shareOf(found.Sure, kind)})
+		}
+		cli.PrintTable(m.Out, rows)
+	})
 }
 
 func sortedKeys[V any](of map[string]V) []string {

@@ -111,19 +111,17 @@ func (t *treatmentBench) openDoor(folder, api string) (d bench.Door, err error) 
 
 // printTreatments prints the paper's table 5 of each session, and what else was measured.
 func printTreatments(m *cli.Main, all []treatedSession) error {
-	if m.JSON {
-		return m.PrintJSON(struct {
-			Sessions []treatedSession `json:"sessions"`
-		}{all})
-	}
-	for i, s := range all {
-		if i > 0 {
-			m.Out.Line("")
+	return cli.Either(m, struct {
+		Sessions []treatedSession `json:"sessions"`
+	}{all}, func() {
+		for i, s := range all {
+			if i > 0 {
+				m.Out.Line("")
+			}
+			m.Out.Line(cli.TitleOf(s.Session))
+			cli.PrintTable(m.Out, treatedRows(s.Treatments))
 		}
-		m.Out.Line(cli.TitleOf(s.Session))
-		cli.PrintTable(m.Out, treatedRows(s.Treatments))
-	}
-	return nil
+	})
 }
 
 func treatedRows(list []bench.Treated) [][]string {

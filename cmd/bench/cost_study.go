@@ -108,11 +108,9 @@ func costOfFolder(ctx context.Context, m *cli.Main, c *studying, folder string) 
 			return err
 		}
 	}
-	if m.JSON {
-		return m.PrintJSON(found)
-	}
-	printStudy(m, found)
-	return nil
+	return cli.Either(m, found, func() {
+		printStudy(m, found)
+	})
 }
 
 func addToStudy(ctx context.Context, study *costlogs.Study, folder, file string) error {

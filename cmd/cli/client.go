@@ -100,7 +100,12 @@ func (c *Caller) Call(ctx context.Context, method, path string, in, out any) err
 		}
 		body = bytes.NewReader(raw)
 	}
-	resp, err := c.Do(ctx, method, path, body)
+	return c.Send(ctx, method, path, body, out)
+}
+
+// Send sends a body as it is, and decodes the answer as Call does.
+func (c *Caller) Send(ctx context.Context, method, path string, body io.Reader, out any, header ...string) error {
+	resp, err := c.Do(ctx, method, path, body, header...)
 	if err != nil {
 		return err
 	}

@@ -332,41 +332,49 @@ func kebab(name string) string {
 // Repeated is a flag that is given once for each value, which may hold commas.
 type Repeated []string
 
-// Manual writes the table as a page, docs/cli.md.
+// Manual writes the table as a page, docs/cli.md: a section for a group, a paragraph for a command, a line for a flag.
 func (t Table) Manual(head string) []byte {
 	var b bytes.Buffer
 	b.WriteString(head)
-	group := ""
+	group, fence := "", ""
 	for _, r := range t.rows() {
 		if t.Runs[r.path].raw || r.path == "" {
 			continue
 		}
 		if r.group != group {
 			group = r.group
-			fmt.Fprintf(&b, "\n## %s\n", strings.TrimSuffix(group, ":"))
+			fmt.Fprintf(&b, "%s\n## %s\n\n```text\n", fence, strings.TrimSuffix(group, ":"))
+			fence = "```\n"
+		} else {
+			b.WriteString("\n")
 		}
-		fmt.Fprintf(&b, "\n### %s\n\n%s.\n", strings.Join([]string{t.Program, r.path}, " "), r.short)
-		fmt.Fprintf(&b, "\n```\n%s\n```\n", strings.TrimSpace(strings.Join([]string{t.Program, r.path, r.args}, " ")))
-		if r.long != "" {
-			fmt.Fprintf(&b, "\n```text\n%s\n```\n", r.long)
-		}
-		if r.example != "" {
-			fmt.Fprintf(&b, "\nFor example\n\n```sh\n%s\n```\n", strings.ReplaceAll(strings.TrimPrefix(r.example, "  "), "\n  ", "\n"))
-		}
-		for i, f := range r.flags {
-			if i == 0 {
-				b.WriteString("\n| flag | default | |\n| --- | --- | --- |\n")
+		fmt.Fprintf(&b, "%s: %s\n", strings.TrimSpace(strings.Join([]string{t.Program, r.path, r.args}, " ")), r.short)
+		for line := range strings.Lines(r.long + "\n") {
+			if strings.TrimSpace(line) != "" {
+				b.WriteString("    " + line)
 			}
-			name := "`--" + f.name + "`"
+		}
+		for _, f := range r.flags {
+			name, value := "--"+f.name, ""
 			if f.letter != "" {
-				name += ", `-" + f.letter + "`"
+				name = "-" + f.letter + ", " + name
 			}
-			fmt.Fprintf(&b, "| %s | %s | %s |\n", name, f.value, strings.ReplaceAll(f.usage, "|", "\\|"))
+			if f.value != "" {
+				value = " (" + f.value + ")"
+			}
+			fmt.Fprintf(&b, "  %s%s: %s\n", name, value, f.usage)
 		}
 		if r.asJSON {
-			fmt.Fprintf(&b, "\n`--json` prints %s.\n", cmp.Or(r.json, "the answer of the server as it came (docs/http.md)"))
+			fmt.Fprintf(&b, "  --json: prints %s\n", cmp.Or(r.json, "the answer of the server as it came (docs/http.md)"))
+		}
+		for line := range strings.Lines(r.example) {
+			b.WriteString("  $ " + strings.TrimLeft(line, " "))
+		}
+		if r.example != "" {
+			b.WriteString("\n")
 		}
 	}
+	b.WriteString(fence)
 	return b.Bytes()
 }
 

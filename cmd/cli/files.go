@@ -22,6 +22,7 @@ import (
 	"github.com/tidemark-ai/tidemark/cost"
 	costlogs "github.com/tidemark-ai/tidemark/cost/logs"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/place"
 	"github.com/tidemark-ai/tidemark/provider"
 )
 
@@ -93,37 +94,8 @@ func (m *Main) Telling() func(what string, done, of int) {
 
 // ToFile writes a file whole or not at all. What fails names the file that was asked for.
 func ToFile(path string, write func(io.Writer) error) error {
-	err := replaceFile(path, write)
-	var wrote *fs.PathError
-	var moved *os.LinkError
-	switch {
-	case errors.As(err, &wrote) && strings.HasPrefix(wrote.Path, filepath.Clean(path)+"."):
-		return fmt.Errorf("write %s: %w", path, wrote.Err)
-	case errors.As(err, &moved):
-		return fmt.Errorf("write %s: %w", path, moved.Err)
-	}
-	return err
-}
-
-// replaceFile writes beside a file and moves what came of it to its place.
-func replaceFile(path string, write func(io.Writer) error) error {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(f.Name()) }() // gone already when all went well
-	if err := write(f); err != nil {
-		f.Close()
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
 	const readable = 0o644
-	if err := os.Chmod(f.Name(), readable); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return place.Write(path, place.Options{Mode: readable, Replace: true}, write)
 }
 
 // NoPipe refuses a named pipe: to open one waits for whoever writes it. Those of a shell's <(…) are open already.
@@ -341,29 +313,28 @@ func NeedKey(cfg *config.Config) error {
 }
 
 // Either prints a value for programs, or else what people see of it.
-func Either(m *Main, v any, show func() error) error {
+func Either(m *Main, v any, show func()) error {
 	if m.JSON {
 		return m.PrintJSON(v)
 	}
-	return show()
+	show()
+	return nil
 }
 
 // Rows prints a table, or for programs the value that it is of.
 func Rows(m *Main, v any, head []string, fill func(add func(...string))) error {
-	return Either(m, v, func() error {
+	return Either(m, v, func() {
 		rows := [][]string{head}
 		fill(func(row ...string) { rows = append(rows, row) })
 		PrintTable(m.Out, rows)
-		return nil
 	})
 }
 
 // Nothing says so when a listing for people is empty.
-func Nothing(m *Main, n int, text string) error {
+func Nothing(m *Main, n int, text string) {
 	if n == 0 {
 		m.Err.Line(text)
 	}
-	return nil
 }
 
 // Query writes parameters of a request: pairs of name and value.

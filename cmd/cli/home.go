@@ -131,13 +131,16 @@ func readBucketConfig(ctx context.Context, home string, c *config.Config) ([]byt
 const MaxDocument = 1 << 20
 
 // ReadFile reads a small file.
-func ReadFile(path string) ([]byte, error) {
+func ReadFile(path string) ([]byte, error) { return ReadUpTo(path, MaxDocument) }
+
+// ReadUpTo reads so many bytes of a file.
+func ReadUpTo(path string, most int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, MaxDocument))
+	return io.ReadAll(io.LimitReader(f, most))
 }
 
 // BucketPath is the folder of a bucket that is one.

@@ -268,12 +268,7 @@ func readPrices(file string) (cost.Prices, error) {
 	if err := NoPipe(file); err != nil {
 		return cost.Prices{}, err
 	}
-	f, err := os.Open(file)
-	if err != nil {
-		return cost.Prices{}, err
-	}
-	defer func() { _ = f.Close() }()
-	raw, err := io.ReadAll(io.LimitReader(f, most+1))
+	raw, err := ReadUpTo(file, most+1)
 	if err == nil && len(raw) > most {
 		err = fmt.Errorf("read %s: more than %s: %w", file, Size(most), tidemark.ErrTooLarge)
 	}

@@ -127,16 +127,14 @@ func showTurn(ctx context.Context, m *cli.Main, c *client, key string, n int64) 
 		return cli.Advise(fmt.Errorf("call %d of %s: %w", n, key, tidemark.ErrNotFound), cli.NumbersOfCalls(cli.SessionPath(key, "/anatomy/")))
 	}
 	turn := slices.DeleteFunc(slices.Clone(calls), func(a session.Anatomy) bool { return a.Run != calls[i].Run })
-	if m.JSON {
-		return m.PrintJSON(turn)
-	}
-	for i, a := range turn {
-		if i > 0 {
-			m.Out.Line()
+	return cli.Either(m, turn, func() {
+		for i, a := range turn {
+			if i > 0 {
+				m.Out.Line()
+			}
+			showRecord(m, a)
 		}
-		showRecord(m, a)
-	}
-	return nil
+	})
 }
 
 // showRecord prints a record, a field a line, by the names of papers/total-recall, Annex A.4.
@@ -264,7 +262,7 @@ func anatomy(ctx context.Context, m *cli.Main, f *anatomyFlags) error {
 		if err != nil {
 			return err
 		}
-		return cli.Either(m, json.RawMessage(raw), func() error {
+		return cli.Either(m, json.RawMessage(raw), func() {
 			if len(calls) == 0 {
 				m.Err.Line(noCalls(key))
 			} else {
@@ -275,7 +273,6 @@ func anatomy(ctx context.Context, m *cli.Main, f *anatomyFlags) error {
 			if t := tuningOf(raw); t != (reflection.Tuning{}) {
 				m.Err.Line("tuned by reflection " + tellTuning(t))
 			}
-			return nil
 		})
 	})
 }

@@ -19,17 +19,17 @@ import (
 )
 
 // ask sends a request and shows what is answered; --json prints it as it came. in may be nil.
-func ask[T any](ctx context.Context, m *cli.Main, method, path string, in any, show func(T) error) error {
+func ask[T any](ctx context.Context, m *cli.Main, method, path string, in any, show func(T)) error {
 	return with(ctx, m, func(c *client) error { return answer(ctx, m, c, method, path, in, show) })
 }
 
 // look is ask for what a GET answers.
-func look[T any](ctx context.Context, m *cli.Main, path string, show func(T) error) error {
+func look[T any](ctx context.Context, m *cli.Main, path string, show func(T)) error {
 	return ask(ctx, m, http.MethodGet, path, nil, show)
 }
 
 // answer is ask with a client that is there.
-func answer[T any](ctx context.Context, m *cli.Main, c *client, method, path string, in any, show func(T) error) error {
+func answer[T any](ctx context.Context, m *cli.Main, c *client, method, path string, in any, show func(T)) error {
 	var raw json.RawMessage
 	if err := c.Call(ctx, method, path, in, &raw); err != nil {
 		return err
@@ -41,17 +41,18 @@ func answer[T any](ctx context.Context, m *cli.Main, c *client, method, path str
 	if err := json.Unmarshal(raw, &out); err != nil {
 		return fmt.Errorf("answer of %s to %s %s: %w", c.Where, method, path, err)
 	}
-	return show(out)
+	show(out)
+	return nil
 }
 
 // tell is ask for what has fields that --json leaves out: it prints what of the answer T has.
-func tell[T any](ctx context.Context, m *cli.Main, method, path string, in any, show func(T) error) error {
+func tell[T any](ctx context.Context, m *cli.Main, method, path string, in any, show func(T)) error {
 	return with(ctx, m, func(c *client) error {
 		var out T
 		if err := c.Call(ctx, method, path, in, &out); err != nil {
 			return err
 		}
-		return cli.Either(m, out, func() error { return show(out) })
+		return cli.Either(m, out, func() { show(out) })
 	})
 }
 
@@ -181,6 +182,18 @@ func with(ctx context.Context, m *cli.Main, f func(*client) error) error {
 		c.local.Drain(ctx)
 	}
 	return errors.Join(err, c.end())
+}
+
+// served carries a command out that needs the store, as [cli.Does].
+func served[F any](do func(context.Context, *cli.Main, *client, *F) error) cli.Run {
+	return cli.Does(func(ctx context.Context, m *cli.Main, f *F) error {
+		return with(ctx, m, func(c *client) error { return do(ctx, m, c, f) })
+	})
+}
+
+// servedPlain is served without flags, as [cli.Plain].
+func servedPlain(do func(context.Context, *cli.Main, *client) error) cli.Run {
+	return served(func(ctx context.Context, m *cli.Main, c *client, _ *struct{}) error { return do(ctx, m, c) })
 }
 
 // isProxied reports the key of a conversation whose client keeps the history itself, or of a track of it.

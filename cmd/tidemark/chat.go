@@ -297,14 +297,13 @@ func act(ctx context.Context, m *cli.Main, key, path string, body any) error {
 				return err
 			}
 		}
-		return answer(ctx, m, c, http.MethodPost, cli.SessionPath(key, path), body, func(out outcome) error {
+		return answer(ctx, m, c, http.MethodPost, cli.SessionPath(key, path), body, func(out outcome) {
 			for _, e := range out.Events {
 				m.Out.Line(cli.Safe(e.Text))
 			}
 			if len(out.Events) == 0 {
 				m.Out.Line(cli.Safe(out.Text))
 			}
-			return nil
 		})
 	})
 }
@@ -348,9 +347,8 @@ func abort(ctx context.Context, m *cli.Main) error {
 	type aborted struct {
 		Aborted bool `json:"aborted"`
 	}
-	return tell(ctx, m, http.MethodPost, cli.SessionPath(m.Args[0], "/abort"), nil, func(out aborted) error {
+	return tell(ctx, m, http.MethodPost, cli.SessionPath(m.Args[0], "/abort"), nil, func(out aborted) {
 		m.Out.Line(map[bool]string{true: "stopped", false: "nothing was in work"}[out.Aborted])
-		return nil
 	})
 }
 

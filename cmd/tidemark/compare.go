@@ -180,25 +180,22 @@ type compareFlags struct {
 	Messages int
 }
 
-func compare(ctx context.Context, m *cli.Main, f *compareFlags) error {
-	return with(ctx, m, func(c *client) error {
-		q := url.Values{}
-		for i, name := range []string{"a", "b"} {
-			side, err := sideOf(ctx, m, c, f.worlds, m.Args[i])
-			if err != nil {
-				return err
-			}
-			q.Set(name, side)
+func compare(ctx context.Context, m *cli.Main, c *client, f *compareFlags) error {
+	q := url.Values{}
+	for i, name := range []string{"a", "b"} {
+		side, err := sideOf(ctx, m, c, f.worlds, m.Args[i])
+		if err != nil {
+			return err
 		}
-		if f.Session != "" {
-			q.Set("session", f.Session)
-		} else {
-			q.Set("agent", f.Agent)
-		}
-		return answer(ctx, m, c, http.MethodGet, "/v1/compare?"+q.Encode(), nil, func(v session.Comparison) error {
-			tellComparison(m, v, f.Messages)
-			return nil
-		})
+		q.Set(name, side)
+	}
+	if f.Session != "" {
+		q.Set("session", f.Session)
+	} else {
+		q.Set("agent", f.Agent)
+	}
+	return answer(ctx, m, c, http.MethodGet, "/v1/compare?"+q.Encode(), nil, func(v session.Comparison) {
+		tellComparison(m, v, f.Messages)
 	})
 }
 
@@ -207,31 +204,28 @@ type mergeFlags struct {
 	Into, Note string
 }
 
-func merge(ctx context.Context, m *cli.Main, f *mergeFlags) error {
-	return with(ctx, m, func(c *client) error {
-		branch, nodes, err := findBranch(ctx, m, c, f.worlds, m.Args[0])
-		if err != nil {
-			return err
+func merge(ctx context.Context, m *cli.Main, c *client, f *mergeFlags) error {
+	branch, nodes, err := findBranch(ctx, m, c, f.worlds, m.Args[0])
+	if err != nil {
+		return err
+	}
+	into := f.Into
+	if into == "" {
+		i := slices.IndexFunc(nodes, func(n snapshot.Node) bool { return n.ID == branch.Parent })
+		if i < 0 {
+			return cli.Advise(fmt.Errorf("%s: the snapshot that it came from is not here", cli.PlainKey(branch.ID)), "name the session: --into KEY")
 		}
-		into := f.Into
-		if into == "" {
-			i := slices.IndexFunc(nodes, func(n snapshot.Node) bool { return n.ID == branch.Parent })
-			if i < 0 {
-				return cli.Advise(fmt.Errorf("%s: the snapshot that it came from is not here", cli.PlainKey(branch.ID)), "name the session: --into KEY")
-			}
-			into = nodes[i].Session
+		into = nodes[i].Session
+	}
+	var made session.Merged
+	if err := c.Post(ctx, cli.SessionPath(into, "/merge"), map[string]string{"from": branch.Session, "note": f.Note}, &made); err != nil {
+		return err
+	}
+	return cli.Either(m, made, func() {
+		if made.Again {
+			m.Err.Line("it was there already: nothing was said in the branch since")
 		}
-		var made session.Merged
-		if err := c.Post(ctx, cli.SessionPath(into, "/merge"), map[string]string{"from": branch.Session, "note": f.Note}, &made); err != nil {
-			return err
-		}
-		return cli.Either(m, made, func() error {
-			if made.Again {
-				m.Err.Line("it was there already: nothing was said in the branch since")
-			}
-			m.Out.Printf("%s in %s:\n%s\n", made.Entry, cli.PlainKey(string(made.Key)), made.Text)
-			return nil
-		})
+		m.Out.Printf("%s in %s:\n%s\n", made.Entry, cli.PlainKey(string(made.Key)), made.Text)
 	})
 }
 

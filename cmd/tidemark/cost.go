@@ -20,17 +20,16 @@ import (
 	"github.com/tidemark-ai/tidemark/trim"
 )
 
-func runCost(ctx context.Context, m *cli.Main, c *cli.Costing, args []string) error {
+func costCommand(ctx context.Context, m *cli.Main, c *cli.Costing) error {
+	ctx, stop := cli.UntilInterrupt(ctx)
+	defer stop()
 	if err := c.Options(m.Changed); err != nil {
 		return err
 	}
 	if 0 < c.Threshold && c.Threshold < trim.MinThreshold {
 		m.Err.Printf("--threshold %d acts as %d\n", c.Threshold, trim.MinThreshold)
 	}
-	path := ""
-	if len(args) > 0 {
-		path = args[0]
-	}
+	path := strings.Join(m.Args, "")
 	switch of := cmp.Or(path, c.Claude, c.Session); {
 	case path != "" && c.Claude != "", path != "" && c.Session != "", c.Claude != "" && c.Session != "":
 		return cli.Usagef("cost: want one of a log, --claude and --session")
@@ -105,11 +104,9 @@ func costOfTokens(m *cli.Main, c *cli.Costing) error {
 	model := c.O.Model
 	a := assumed{model.Price.Model, model.HitRate, model.Paper(pre, post), "", model.Project(pre, post), costlogs.BranchOf(model, cost.ShortTTL, pre, post)}
 	a.Verdict = a.Paper.BreakEven.Verdict()
-	if m.JSON {
-		return m.PrintJSON(a)
-	}
-	printAssumed(m, c, a)
-	return nil
+	return cli.Either(m, a, func() {
+		printAssumed(m, c, a)
+	})
 }
 
 func costOfLog(ctx context.Context, m *cli.Main, c *cli.Costing, path string) error {
@@ -117,17 +114,9 @@ func costOfLog(ctx context.Context, m *cli.Main, c *cli.Costing, path string) er
 	if err != nil {
 		return err
 	}
-	if m.JSON {
-		return m.PrintJSON(r)
-	}
-	printCost(m, c, path, r)
-	return nil
-}
-
-func costCommand(ctx context.Context, m *cli.Main, c *cli.Costing) error {
-	ctx, stop := cli.UntilInterrupt(ctx)
-	defer stop()
-	return runCost(ctx, m, c, m.Args)
+	return cli.Either(m, r, func() {
+		printCost(m, c, path, r)
+	})
 }
 
 // toldCost is what the server tells of a session's cost (docs/http.md).
@@ -187,9 +176,8 @@ func costOfSession(ctx context.Context, m *cli.Main, c *cli.Costing) error {
 	if c.Threshold > 0 {
 		q.Set("threshold", strconv.Itoa(c.Threshold))
 	}
-	return look(ctx, m, cli.SessionPath(c.Session, "/cost")+"?"+q.Encode(), func(told toldCost) error {
+	return look(ctx, m, cli.SessionPath(c.Session, "/cost")+"?"+q.Encode(), func(told toldCost) {
 		printToldCost(m, c.Session, told)
-		return nil
 	})
 }
 

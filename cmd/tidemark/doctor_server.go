@@ -277,7 +277,7 @@ func (d *doctor) toolServers() {
 // servedTools tells how the servers of tools are that a server uses, and reports whether it said so. What cannot be used
 // as it is configured stands among its problems.
 func (d *doctor) servedTools(ctx context.Context, c *client) bool {
-	var out served
+	var out servedBy
 	if c.Get(ctx, cli.AgentPath(node.MainAgent, "/tools"), &out) != nil {
 		return false // it is too old, or lets nobody in, which is told above
 	}

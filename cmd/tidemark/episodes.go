@@ -256,11 +256,10 @@ func episodesShow(ctx context.Context, m *cli.Main, f *struct{ All bool }) error
 		if err != nil {
 			return err
 		}
-		return cli.Either(m, v, func() error {
+		return cli.Either(m, v, func() {
 			onTrack(ctx, m, c, m.Args[0])
 			printEpisodes(m, v, f.All)
 			tellTracks(ctx, m, c, m.Args[0])
-			return nil
 		})
 	})
 }

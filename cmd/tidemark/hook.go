@@ -350,8 +350,7 @@ func greet(m *cli.Main, url, reason, home, document string, cfg *config.Config) 
 }
 
 func printVersion(_ context.Context, m *cli.Main) error {
-	return cli.Either(m, map[string]string{"version": node.VersionText(), "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH}, func() error {
+	return cli.Either(m, map[string]string{"version": node.VersionText(), "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH}, func() {
 		m.Out.Line("tidemark", node.VersionText())
-		return nil
 	})
 }

@@ -41,47 +41,45 @@ func memoryLs(ctx context.Context, m *cli.Main, f *ofAgent) error {
 }
 
 // memoryCat prints a memory file; without a name the newest daily one.
-func memoryCat(ctx context.Context, m *cli.Main, f *ofAgent) error {
-	return with(ctx, m, func(c *client) error {
-		path := strings.Join(m.Args, "")
-		if path == "" {
-			list, err := pages[agent.File](ctx, c, cli.AgentPath(f.Agent, "/memory"), "files")
-			if err != nil {
-				return err
-			}
-			for _, f := range list {
-				if dir, name := filepath.Split(f.Path); dir == "memory/" && len(name) == len("2006-01-02.md") {
-					path = max(path, f.Path)
-				}
-			}
-			if path == "" {
-				m.Err.Line("nothing is remembered yet; memories are written at compaction and at reset")
-				return cli.Either(m, nil, func() error { return nil })
-			}
-			if !m.JSON {
-				m.Err.Line(m.Dim("agents/" + f.Agent + "/" + path))
-			}
-		}
-		_, day := daily(path)
-		path, err := checked(path)
+func memoryCat(ctx context.Context, m *cli.Main, c *client, f *ofAgent) error {
+	path := strings.Join(m.Args, "")
+	if path == "" {
+		list, err := pages[agent.File](ctx, c, cli.AgentPath(f.Agent, "/memory"), "files")
 		if err != nil {
 			return err
 		}
-		var text strings.Builder
-		var to io.Writer = m.Out
-		if m.JSON {
-			to = &text
+		for _, f := range list {
+			if dir, name := filepath.Split(f.Path); dir == "memory/" && len(name) == len("2006-01-02.md") {
+				path = max(path, f.Path)
+			}
 		}
-		err = c.Raw(ctx, memoryPath(f.Agent, path), to)
-		var api *cli.APIError
-		if day != "" && errors.As(err, &api) && api.Type == "not_found" {
-			api.Message = "there is no memory file for " + day + ": not found"
+		if path == "" {
+			m.Err.Line("nothing is remembered yet; memories are written at compaction and at reset")
+			return cli.Either(m, nil, func() {})
 		}
-		if err != nil || !m.JSON {
-			return err
+		if !m.JSON {
+			m.Err.Line(m.Dim("agents/" + f.Agent + "/" + path))
 		}
-		return m.PrintJSON(map[string]string{"path": path, "text": text.String()})
-	})
+	}
+	_, day := daily(path)
+	path, err := checked(path)
+	if err != nil {
+		return err
+	}
+	var text strings.Builder
+	var to io.Writer = m.Out
+	if m.JSON {
+		to = &text
+	}
+	err = c.Raw(ctx, memoryPath(f.Agent, path), to)
+	var api *cli.APIError
+	if day != "" && errors.As(err, &api) && api.Type == "not_found" {
+		api.Message = "there is no memory file for " + day + ": not found"
+	}
+	if err != nil || !m.JSON {
+		return err
+	}
+	return m.PrintJSON(map[string]string{"path": path, "text": text.String()})
 }
 
 // daily makes a day the path of its file. day is empty for a file that is none of a day.
@@ -111,11 +109,11 @@ func memorySearch(ctx context.Context, m *cli.Main, f *search) error {
 		Found []agent.Found `json:"found"`
 	}
 	path := cli.AgentPath(f.Agent, "/memory-search"+cli.Query("limit", strconv.Itoa(f.Limit), "q", strings.Join(m.Args, " ")))
-	return tell(ctx, m, http.MethodGet, path, nil, func(out hits) error {
+	return tell(ctx, m, http.MethodGet, path, nil, func(out hits) {
 		for _, h := range out.Found {
 			m.Out.Printf("%s:%d: %s\n", h.Path, h.Line, cli.OneLine(h.Text, 300))
 		}
-		return cli.Nothing(m, len(out.Found), "nothing that is remembered has these words")
+		cli.Nothing(m, len(out.Found), "nothing that is remembered has these words")
 	})
 }
 
@@ -124,9 +122,8 @@ func memoryUndo(ctx context.Context, m *cli.Main, f *ofAgent) error {
 	if err != nil {
 		return err
 	}
-	return tell(ctx, m, http.MethodPost, cli.AgentPath(f.Agent, "/memory-undo"), map[string]string{"path": path}, func(f agent.File) error {
+	return tell(ctx, m, http.MethodPost, cli.AgentPath(f.Agent, "/memory-undo"), map[string]string{"path": path}, func(f agent.File) {
 		m.Out.Printf("%s is as it was before its last edit (%s)\n", f.Path, cli.Size(f.Size))
-		return nil
 	})
 }
 
@@ -136,48 +133,37 @@ type editFlags struct {
 }
 
 // memoryEdit replaces a memory file if nobody else changed it meanwhile.
-func memoryEdit(ctx context.Context, m *cli.Main, f *editFlags) error {
-	return with(ctx, m, func(c *client) error {
-		if f.File == "" && !m.Terminal {
-			return cli.Advise(errors.New("an editor needs a terminal, and there is none"), "give the new text by --file, - for standard input")
-		}
-		path, err := checked(m.Args[0])
-		if err != nil {
-			return err
-		}
-		old, condition, err := readMemory(ctx, c, f.Agent, path)
-		if err != nil {
-			return err
-		}
-		text, err := newText(ctx, m, f.File, path, old)
-		if err != nil {
-			return err
-		}
-		if bytes.Equal(old, text) {
-			m.Err.Line("nothing was changed")
-			return nil
-		}
-		resp, err := c.Do(ctx, http.MethodPut, memoryPath(f.Agent, path), bytes.NewReader(text), condition...)
-		var api *cli.APIError
-		if errors.As(err, &api) && api.Type == "changed" && f.File == "" {
-			return keepText(err, path, text)
-		}
-		if err != nil {
-			return err
-		}
-		defer resp.Body.Close()
-		var done agent.File
-		raw, err := io.ReadAll(resp.Body)
-		if err == nil {
-			err = json.Unmarshal(raw, &done)
-		}
-		if err != nil {
-			return err
-		}
-		return cli.Either(m, done, func() error {
-			m.Out.Printf("%s written, %s; `tidemark memory undo %s` brings the version before back\n", done.Path, cli.Size(done.Size), done.Path)
-			return nil
-		})
+func memoryEdit(ctx context.Context, m *cli.Main, c *client, f *editFlags) error {
+	if f.File == "" && !m.Terminal {
+		return cli.Advise(errors.New("an editor needs a terminal, and there is none"), "give the new text by --file, - for standard input")
+	}
+	path, err := checked(m.Args[0])
+	if err != nil {
+		return err
+	}
+	old, condition, err := readMemory(ctx, c, f.Agent, path)
+	if err != nil {
+		return err
+	}
+	text, err := newText(ctx, m, f.File, path, old)
+	if err != nil {
+		return err
+	}
+	if bytes.Equal(old, text) {
+		m.Err.Line("nothing was changed")
+		return nil
+	}
+	var done agent.File
+	err = c.Send(ctx, http.MethodPut, memoryPath(f.Agent, path), bytes.NewReader(text), &done, condition...)
+	var api *cli.APIError
+	if errors.As(err, &api) && api.Type == "changed" && f.File == "" {
+		return keepText(err, path, text)
+	}
+	if err != nil {
+		return err
+	}
+	return cli.Either(m, done, func() {
+		m.Out.Printf("%s written, %s; `tidemark memory undo %s` brings the version before back\n", done.Path, cli.Size(done.Size), done.Path)
 	})
 }
 
@@ -242,9 +228,10 @@ func memoryLedger(ctx context.Context, m *cli.Main, f *search) error {
 		Rows  []agent.Row `json:"rows"`
 		Night agent.Night `json:"night"`
 	}
-	return tell(ctx, m, http.MethodGet, cli.AgentPath(f.Agent, "/memory/ledger"+cli.Query("limit", strconv.Itoa(f.Limit))), nil, func(out ledger) error {
+	return tell(ctx, m, http.MethodGet, cli.AgentPath(f.Agent, "/memory/ledger"+cli.Query("limit", strconv.Itoa(f.Limit))), nil, func(out ledger) {
 		if len(out.Rows) == 0 {
-			return cli.Nothing(m, 0, "no fact was replaced or ended")
+			cli.Nothing(m, 0, "no fact was replaced or ended")
+			return
 		}
 		rows := [][]string{{"ID", "WHEN", "ACTION", "FACT", "BY", "WHY"}}
 		for _, r := range out.Rows {
@@ -255,7 +242,6 @@ func memoryLedger(ctx context.Context, m *cli.Main, f *search) error {
 			rows = append(rows, []string{id, cli.When(r.At), string(r.Action), cli.OneLine(r.Fact, 60), cli.OneLine(r.By, 60), cli.OneLine(r.Who+": "+r.Reason, 80)})
 		}
 		cli.PrintTable(m.Out, rows)
-		return nil
 	})
 }
 
@@ -267,9 +253,8 @@ func memoryLedgerUndo(ctx context.Context, m *cli.Main, f *ofAgent) error {
 	type undone struct {
 		ID int64 `json:"id"`
 	}
-	return tell(ctx, m, http.MethodPost, cli.AgentPath(f.Agent, "/memory/ledger/undo"), map[string]int64{"id": id}, func(out undone) error {
+	return tell(ctx, m, http.MethodPost, cli.AgentPath(f.Agent, "/memory/ledger/undo"), map[string]int64{"id": id}, func(out undone) {
 		m.Out.Printf("row %d is taken back: its fact counts again\n", out.ID)
-		return nil
 	})
 }
 
@@ -281,16 +266,15 @@ type digestFlags struct {
 func memoryDigest(ctx context.Context, m *cli.Main, f *digestFlags) error {
 	path := cli.AgentPath(f.Agent, "/memory/digest")
 	if f.Write {
-		return tell(ctx, m, http.MethodPost, path, map[string]string{}, func(done agent.Consolidated) error {
+		return tell(ctx, m, http.MethodPost, path, map[string]string{}, func(done agent.Consolidated) {
 			if done.Note != "" {
 				m.Err.Line(done.Note)
-				return nil
+				return
 			}
 			m.Out.Printf("%d decided, %d files written, %d as they were\n", done.Decided, len(done.Written), done.Unchanged)
 			if len(done.Suggested) > 0 {
 				m.Out.Printf("a person edited the digest, ours is in %s\n", strings.Join(done.Suggested, ", "))
 			}
-			return nil
 		})
 	}
 	type part struct {
@@ -302,9 +286,8 @@ func memoryDigest(ctx context.Context, m *cli.Main, f *digestFlags) error {
 			Entries int    `json:"entries"`
 		} `json:"details"`
 	}
-	return tell(ctx, m, http.MethodGet, path, nil, func(out part) error {
+	return tell(ctx, m, http.MethodGet, path, nil, func(out part) {
 		m.Out.Put(out.Text)
-		return nil
 	})
 }
 
@@ -328,23 +311,21 @@ func (b beside) note(m *cli.Main) {
 	}
 }
 
-func archiveLs(ctx context.Context, m *cli.Main, f *search) error {
-	return with(ctx, m, func(c *client) error {
-		var found beside
-		list, err := pagesOf[archive.Info](ctx, c, cli.AgentPath(f.Agent, "/archives"+cli.Query("session", f.ID)), "archives", &found)
-		if err != nil {
-			return err
-		}
-		found.note(m)
-		return cli.Rows(m, list, []string{"ARCHIVE", "SESSION", "WHAT", "MESSAGES", "SIZE", "AT"}, func(add func(...string)) {
-			for _, a := range list {
-				what := "part " + fmt.Sprint(a.Part)
-				if a.Whole() {
-					what = "whole"
-				}
-				add(path.Base(a.Key), cli.PlainKey(string(a.SessionKey)), what, fmt.Sprint(a.Messages), cli.Size(a.Bytes), cli.When(a.At))
+func archiveLs(ctx context.Context, m *cli.Main, c *client, f *search) error {
+	var found beside
+	list, err := pagesOf[archive.Info](ctx, c, cli.AgentPath(f.Agent, "/archives"+cli.Query("session", f.ID)), "archives", &found)
+	if err != nil {
+		return err
+	}
+	found.note(m)
+	return cli.Rows(m, list, []string{"ARCHIVE", "SESSION", "WHAT", "MESSAGES", "SIZE", "AT"}, func(add func(...string)) {
+		for _, a := range list {
+			what := "part " + fmt.Sprint(a.Part)
+			if a.Whole() {
+				what = "whole"
 			}
-		})
+			add(path.Base(a.Key), cli.PlainKey(string(a.SessionKey)), what, fmt.Sprint(a.Messages), cli.Size(a.Bytes), cli.When(a.At))
+		}
 	})
 }
 
@@ -368,11 +349,11 @@ type archiveHits struct {
 
 func archiveSearch(ctx context.Context, m *cli.Main, f *search) error {
 	q := cli.Query("q", strings.Join(m.Args, " "), "session", f.ID, "limit", strconv.Itoa(f.Limit))
-	return look(ctx, m, cli.AgentPath(f.Agent, "/archives-search"+q), func(out archiveHits) error {
+	return look(ctx, m, cli.AgentPath(f.Agent, "/archives-search"+q), func(out archiveHits) {
 		for _, h := range out.Hits {
 			m.Out.Printf("%s:%d  %-9s  %s\n", path.Base(h.Key), h.Line, h.Role, cli.OneLine(h.Snippet, 300))
 		}
-		return cli.Nothing(m, len(out.Hits), "no archived message has these words")
+		cli.Nothing(m, len(out.Hits), "no archived message has these words")
 	})
 }
 
@@ -385,32 +366,30 @@ type verdicts struct {
 }
 
 // archiveVerify checks one archive or all, and fails when one is damaged.
-func archiveVerify(ctx context.Context, m *cli.Main, f *ofAgent) error {
-	return with(ctx, m, func(c *client) error {
-		var out verdicts
-		var err error
-		if p := cli.AgentPath(f.Agent, "/archives-verify"); len(m.Args) > 0 {
-			err = c.Post(ctx, p, map[string]string{"archive": path.Base(m.Args[0])}, &out)
-		} else {
-			err = c.Events(ctx, http.MethodPost, p, nil, func(event string, data []byte) error {
-				if event == "progress" {
-					return m.ShowProgress(data, 0, 0)
-				}
-				return json.Unmarshal(data, &out)
-			})
-			m.ProgressEnd()
-		}
-		if err == nil {
-			err = cli.Either(m, out, func() error { out.tell(m); return nil })
-		}
-		if err == nil && out.Bad > 0 && out.Bad == len(out.Stray) {
-			return cli.Advise(fmt.Errorf("%s among the archives", cli.Plural(out.Bad, "stray file")), "move what is named above to another place; nobody can say what it holds")
-		}
-		if err == nil && out.Bad > 0 {
-			err = cli.Advise(errors.New("archives are damaged"), "restore these files from a copy of the bucket; what is not yet reset can be exported with `tidemark export`")
-		}
-		return err
-	})
+func archiveVerify(ctx context.Context, m *cli.Main, c *client, f *ofAgent) error {
+	var out verdicts
+	var err error
+	if p := cli.AgentPath(f.Agent, "/archives-verify"); len(m.Args) > 0 {
+		err = c.Post(ctx, p, map[string]string{"archive": path.Base(m.Args[0])}, &out)
+	} else {
+		err = c.Events(ctx, http.MethodPost, p, nil, func(event string, data []byte) error {
+			if event == "progress" {
+				return m.ShowProgress(data, 0, 0)
+			}
+			return json.Unmarshal(data, &out)
+		})
+		m.ProgressEnd()
+	}
+	if err == nil {
+		err = cli.Either(m, out, func() { out.tell(m) })
+	}
+	if err == nil && out.Bad > 0 && out.Bad == len(out.Stray) {
+		return cli.Advise(fmt.Errorf("%s among the archives", cli.Plural(out.Bad, "stray file")), "move what is named above to another place; nobody can say what it holds")
+	}
+	if err == nil && out.Bad > 0 {
+		err = cli.Advise(errors.New("archives are damaged"), "restore these files from a copy of the bucket; what is not yet reset can be exported with `tidemark export`")
+	}
+	return err
 }
 
 func (v verdicts) tell(m *cli.Main) {

@@ -110,8 +110,8 @@ func (c *client) deskOf(ctx context.Context, of, platform, code string) (string,
 	return all[0], nil // which says that nobody was told it
 }
 
-func listPairing(ctx context.Context, m *cli.Main, c *client, of string) error {
-	all, err := c.desks(ctx, of, "")
+func pairingLs(ctx context.Context, m *cli.Main, c *client, f *ofAgent) error {
+	all, err := c.desks(ctx, f.Agent, "")
 	if err != nil {
 		return err
 	}
@@ -122,24 +122,22 @@ func listPairing(ctx context.Context, m *cli.Main, c *client, of string) error {
 		}
 		merged.Pending, merged.People = append(merged.Pending, lists[i].Pending...), append(merged.People, lists[i].People...)
 	}
-	if m.JSON {
-		return m.PrintJSON(merged)
-	}
-	shown := 0
-	for i, name := range all {
-		rows := len(lists[i].Pending) + len(lists[i].People)
-		if rows == 0 && (i+1 < len(all) || shown > 0) {
-			continue
+	return cli.Either(m, merged, func() {
+		shown := 0
+		for i, name := range all {
+			rows := len(lists[i].Pending) + len(lists[i].People)
+			if rows == 0 && (i+1 < len(all) || shown > 0) {
+				continue
+			}
+			if shown++; shown > 1 {
+				m.Out.Line()
+			}
+			if name != node.MainAgent && rows > 0 || shown > 1 {
+				m.Out.Printf("with agent %s:\n", cli.Safe(name))
+			}
+			showPairing(m.Out, lists[i])
 		}
-		if shown++; shown > 1 {
-			m.Out.Line()
-		}
-		if name != node.MainAgent && rows > 0 || shown > 1 {
-			m.Out.Printf("with agent %s:\n", cli.Safe(name))
-		}
-		showPairing(m.Out, lists[i])
-	}
-	return nil
+	})
 }
 
 // showPairing draws who waits and who may talk.
@@ -196,29 +194,22 @@ func decideDesk(route, word string) cli.Run {
 			if err := c.Post(ctx, cli.AgentPath(whose, "/"+route), body, &k); err != nil {
 				return err
 			}
-			return cli.Either(m, k, func() error {
+			return cli.Either(m, k, func() {
 				m.Out.Line(cli.Safe(k.Channel), namesOf(k), "is", standing(k.Standing))
-				return nil
 			})
 		})
 	}).Checked(func(m *cli.Main) error { return decided(m, route, word) })
 }
 
-func pairingLs(ctx context.Context, m *cli.Main, f *ofAgent) error {
-	return with(ctx, m, func(c *client) error { return listPairing(ctx, m, c, f.Agent) })
-}
-
-func ownerLs(ctx context.Context, m *cli.Main, f *ofAgent) error {
-	return with(ctx, m, func(c *client) error {
-		owner, err := c.owners(ctx, f.Agent)
-		if err != nil {
-			return err
+func ownerLs(ctx context.Context, m *cli.Main, c *client, f *ofAgent) error {
+	owner, err := c.owners(ctx, f.Agent)
+	if err != nil {
+		return err
+	}
+	return cli.Rows(m, owner, []string{"CHANNEL", "NAME", "SINCE"}, func(add func(...string)) {
+		for _, k := range owner {
+			add(cli.Safe(k.Channel), namesOf(k), cli.When(k.Since))
 		}
-		return cli.Rows(m, owner, []string{"CHANNEL", "NAME", "SINCE"}, func(add func(...string)) {
-			for _, k := range owner {
-				add(cli.Safe(k.Channel), namesOf(k), cli.When(k.Since))
-			}
-		})
 	})
 }
 
@@ -310,7 +301,7 @@ func bot(ctx context.Context, m *cli.Main, f func(context.Context, telegram.Conf
 
 // printBot says how a bot stands.
 func printBot(m *cli.Main, b telegram.Bot) error {
-	return cli.Either(m, b, func() error {
+	return cli.Either(m, b, func() {
 		groups := "hears commands and answers to it (privacy mode is on)"
 		switch {
 		case !b.Groups:
@@ -327,7 +318,6 @@ func printBot(m *cli.Main, b telegram.Bot) error {
 			rows = append(rows, []string{"last error", time.Unix(b.Webhook.At, 0).UTC().Format(time.RFC3339) + " " + cli.OneLine(b.Webhook.Error, 200)})
 		}
 		cli.PrintTable(m.Out, rows)
-		return nil
 	})
 }
 
@@ -371,7 +361,7 @@ func configCheck(ctx context.Context, m *cli.Main) error {
 	for _, g := range append(setup.ChannelGaps(c), setup.ToolGaps(c, true)...) {
 		c.Warnings = append(c.Warnings, g.Setting+" "+g.Message+"; "+node.GapFix(g))
 	}
-	return cli.Either(m, map[string]any{"ok": true, "file": path, "problems": []string{}, "warnings": c.Warnings}, func() error {
+	return cli.Either(m, map[string]any{"ok": true, "file": path, "problems": []string{}, "warnings": c.Warnings}, func() {
 		if path == "" {
 			path = "no document, all defaults"
 		}
@@ -379,7 +369,6 @@ func configCheck(ctx context.Context, m *cli.Main) error {
 			m.Err.Printf("warning: %s\n", w)
 		}
 		m.Out.Printf("ok: %s\n", path)
-		return nil
 	})
 }
 

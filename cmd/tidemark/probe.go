@@ -82,7 +82,9 @@ func definitions(file string) ([]probe.Definition, error) {
 	return out, nil
 }
 
-func runProbe(ctx context.Context, m *cli.Main, p *probing, paths []string) error {
+func probeLogs(ctx context.Context, m *cli.Main, p *probing) error {
+	ctx, stop := cli.UntilInterrupt(ctx)
+	defer stop()
 	o, err := p.options()
 	if err != nil {
 		return err
@@ -93,7 +95,7 @@ func runProbe(ctx context.Context, m *cli.Main, p *probing, paths []string) erro
 			return cli.Advise(err, "give a file that --snapshot wrote")
 		}
 	}
-	files, err := cli.Logs(paths)
+	files, err := cli.Logs(m.Args)
 	if err != nil {
 		return err
 	}
@@ -179,21 +181,19 @@ func compareProbe(m *cli.Main, was, is []byte) error {
 	if err != nil {
 		return cli.Advise(err, "give a file that --snapshot wrote")
 	}
-	if m.JSON {
-		return m.PrintJSON(struct {
-			Differences []probe.Difference `json:"differences"`
-		}{append([]probe.Difference{}, found...)})
-	}
-	if len(found) == 0 {
-		m.Out.Line("nothing differs")
-		return nil
-	}
-	rows := [][]string{{"FIELD", "WAS", "IS"}}
-	for _, d := range found {
-		rows = append(rows, []string{cli.Safe(d.Field), dash(d.Was), dash(d.Is)})
-	}
-	cli.PrintTable(m.Out, rows)
-	return nil
+	return cli.Either(m, struct {
+		Differences []probe.Difference `json:"differences"`
+	}{append([]probe.Difference{}, found...)}, func() {
+		if len(found) == 0 {
+			m.Out.Line("nothing differs")
+			return
+		}
+		rows := [][]string{{"FIELD", "WAS", "IS"}}
+		for _, d := range found {
+			rows = append(rows, []string{cli.Safe(d.Field), dash(d.Was), dash(d.Is)})
+		}
+		cli.PrintTable(m.Out, rows)
+	})
 }
 
 func dash(s string) string {
@@ -201,12 +201,6 @@ func dash(s string) string {
 		return "-"
 	}
 	return cli.Safe(s)
-}
-
-func probeLogs(ctx context.Context, m *cli.Main, p *probing) error {
-	ctx, stop := cli.UntilInterrupt(ctx)
-	defer stop()
-	return runProbe(ctx, m, p, m.Args)
 }
 
 // printProbe prints a report for people.

@@ -96,7 +96,10 @@ func secret(n int) string {
 }
 
 // runProxy opens the door, runs the client, and says what came of it.
-func runProxy(ctx context.Context, m *cli.Main, f proxyFlags, args []string) error {
+func runProxy(ctx context.Context, m *cli.Main, f *proxyFlags) error {
+	if err := f.check(m); err != nil {
+		return err
+	}
 	if f.PrintEnv { // before anybody can know that it is up
 		var end context.CancelFunc
 		ctx, end = signal.NotifyContext(ctx, os.Interrupt, syscall.SIGHUP)
@@ -105,7 +108,7 @@ func runProxy(ctx context.Context, m *cli.Main, f proxyFlags, args []string) err
 	// A signal is the child's to answer: the server must outlive what it still sends.
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	d, err := openDoor(serving, m, f)
+	d, err := openDoor(serving, m, *f)
 	if err != nil {
 		return err
 	}
@@ -120,7 +123,7 @@ func runProxy(ctx context.Context, m *cli.Main, f proxyFlags, args []string) err
 	if f.PrintEnv {
 		printEnv(ctx, m, d)
 	} else {
-		err = runChild(m, args, childEnv(m.Environ, d.url()))
+		err = runChild(m, m.Args, childEnv(m.Environ, d.url()))
 	}
 	if child := (*cli.ChildEnded)(nil); !errors.As(err, &child) || !child.Unmade {
 		proxySummary(context.WithoutCancel(ctx), m, d)
@@ -138,13 +141,6 @@ func printEnv(ctx context.Context, m *cli.Main, d *proxyDoor) {
 		m.Out.Line("export " + v)
 	}
 	<-ctx.Done()
-}
-
-func proxyCommand(ctx context.Context, m *cli.Main, f *proxyFlags) error {
-	if err := f.check(m); err != nil {
-		return err
-	}
-	return runProxy(ctx, m, *f, m.Args)
 }
 
 // proxyVars are the variables by which clients find the model, as name=value.

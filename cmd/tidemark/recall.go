@@ -85,7 +85,7 @@ func readHandle(ctx context.Context, m *cli.Main, c *client, key, handle string)
 	return err
 }
 
-func printRecalled(m *cli.Main, found recalled, query string) error {
+func printRecalled(m *cli.Main, found recalled, query string) {
 	for _, r := range found.Results {
 		if r.Key != "" {
 			m.Out.Printf("%s  ", r.Key)
@@ -105,7 +105,6 @@ func printRecalled(m *cli.Main, found recalled, query string) error {
 		m.Err.Line(found.Hint)
 	}
 	m.Err.Line("verdict: " + found.Verdict + ", of " + strconv.Itoa(found.Considered) + " messages that were considered")
-	return nil
 }
 
 type recallFlags struct {
@@ -137,7 +136,7 @@ func recallCommand(ctx context.Context, m *cli.Main, f *recallFlags) error {
 		return fmt.Errorf("--peer %s without --scope peer: add it, or leave --peer out: %w", cli.OneLine(f.Peer, 80), tidemark.ErrInvalid)
 	}
 	query := strings.Join(m.Args, " ")
-	return look(ctx, m, f.path(query, m.Changed("session")), func(found recalled) error { return printRecalled(m, found, query) })
+	return look(ctx, m, f.path(query, m.Changed("session")), func(found recalled) { printRecalled(m, found, query) })
 }
 
 // shownBytes is how much of a find is printed.
@@ -323,17 +322,15 @@ func playLog(ctx context.Context, m *cli.Main, c *client, path string, in io.Rea
 	if out.Messages == 0 {
 		return cli.Advise(errors.New("no message in this file; is it a Claude Code log?"), "give a log of Claude Code (.jsonl), or an export or archive of Tidemark")
 	}
-	if m.JSON {
-		return m.PrintJSON(out.ImportResult)
-	}
-	cli.PrintTable(m.Out, [][]string{
-		{"messages", fmt.Sprint(out.Messages)}, {"entries", fmt.Sprint(out.Entries)}, {"compactions", fmt.Sprint(out.Compactions)},
-		{"archived parts", fmt.Sprint(out.ArchivedParts)}, {"context", cli.Towards(out.ContextTokens, 0, out.Window)},
+	return cli.Either(m, out.ImportResult, func() {
+		cli.PrintTable(m.Out, [][]string{
+			{"messages", fmt.Sprint(out.Messages)}, {"entries", fmt.Sprint(out.Entries)}, {"compactions", fmt.Sprint(out.Compactions)},
+			{"archived parts", fmt.Sprint(out.ArchivedParts)}, {"context", cli.Towards(out.ContextTokens, 0, out.Window)},
+		})
+		if out.Skipped > 0 {
+			m.Out.Printf("there from an earlier import: %s\n", cli.Plural(out.Skipped, "message"))
+		}
 	})
-	if out.Skipped > 0 {
-		m.Out.Printf("there from an earlier import: %s\n", cli.Plural(out.Skipped, "message"))
-	}
-	return nil
 }
 
 type importFlags struct {

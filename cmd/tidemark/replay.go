@@ -87,11 +87,13 @@ func (r *replay) check() error {
 	return r.CheckZones(r.Policy)
 }
 
-func runReplay(ctx context.Context, m *cli.Main, r *replay, files []string) (err error) {
+func replayCommand(ctx context.Context, m *cli.Main, r *replay) error {
+	r.given = m.Changed
 	if err := r.check(); err != nil {
 		return err
 	}
-	if files, err = cli.Recordings(files); err != nil {
+	files, err := cli.Recordings(m.Args)
+	if err != nil {
 		return err
 	}
 	if err := cli.Spare("--decisions", r.Decisions, append(files, r.Tools)); err != nil {
@@ -181,7 +183,8 @@ func (r *replay) session(s paging.Session) error {
 			return err
 		}
 		one := run.Totals
-		run.Totals, run.Options = plus(all, one), flags
+		all.Add(one)
+		run.Totals, run.Options = all, flags
 		one.Cost, one.Baseline = cents(one.Cost), cents(one.Baseline)
 		rows[i] = sessionTotals{s.ID, one, k.total()}
 		if r.out == nil {
@@ -273,11 +276,6 @@ func printReplay(m *cli.Main, r *replay) error {
 			all[bound].Policy, all[bound].Exact, all[bound].Relaxed)
 	}
 	return nil
-}
-
-func replayCommand(ctx context.Context, m *cli.Main, r *replay) error {
-	r.given = m.Changed
-	return runReplay(ctx, m, r, m.Args)
 }
 
 // replayFile replays the sessions of one file, or of standard input.

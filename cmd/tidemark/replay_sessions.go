@@ -56,30 +56,6 @@ func (t *meter) total() callTokens {
 	return t.tokens
 }
 
-// plus are totals of all with those of a further session.
-func plus(all, one paging.Totals) paging.Totals {
-	t := paging.Totals{Policy: one.Policy, Sessions: all.Sessions + one.Sessions, Requests: all.Requests + one.Requests,
-		Evictions: all.Evictions + one.Evictions, GC: all.GC + one.GC, Inputs: all.Inputs + one.Inputs, Images: all.Images + one.Images,
-		Faults: all.Faults + one.Faults, Pins: all.Pins + one.Pins, Cost: all.Cost + one.Cost, Baseline: all.Baseline + one.Baseline,
-		BytesIn: all.BytesIn + one.BytesIn, BytesOut: all.BytesOut + one.BytesOut, Tau: max(all.Tau, one.Tau), Exact: all.Exact + one.Exact, Relaxed: all.Relaxed + one.Relaxed}
-	for _, z := range []*paging.ZoneCounts{all.Zones, one.Zones} {
-		if z != nil {
-			if t.Zones == nil {
-				t.Zones = &paging.ZoneCounts{}
-			}
-			t.Zones.Normal, t.Zones.Advisory = t.Zones.Normal+z.Normal, t.Zones.Advisory+z.Advisory
-			t.Zones.Involuntary, t.Zones.Aggressive = t.Zones.Involuntary+z.Involuntary, t.Zones.Aggressive+z.Aggressive
-		}
-	}
-	if t.Baseline > 0 {
-		t.Ratio = t.Cost / t.Baseline
-	}
-	if t.Evictions > 0 {
-		t.FaultRate = float64(t.Faults) / float64(t.Evictions)
-	}
-	return t
-}
-
 // printSessions prints a row for each session and policy.
 func printSessions(m *cli.Main, r *replay) {
 	rows := [][]string{{"SESSION", "POLICY", "REQUESTS", "REPORTED", "TOKENS", "AFTER", "LAST", "AFTER", "EVICTED", "CLEARED", "INPUTS", "IMAGES", "FAULTS", "RATE", "RATIO"}}

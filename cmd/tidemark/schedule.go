@@ -74,7 +74,7 @@ func scheduleWords(args []string, body map[string]any) error {
 }
 
 // showSchedule draws one.
-func showSchedule(m *cli.Main, s agent.Schedule) error {
+func showSchedule(m *cli.Main, s agent.Schedule) {
 	m.Out.Printf("%s  %s\n", s.ID, rhythm(s))
 	state := s.State
 	if s.Reason != "" {
@@ -95,7 +95,6 @@ func showSchedule(m *cli.Main, s agent.Schedule) error {
 			m.Out.Printf("  %-8s %s\n", r[0], r[1])
 		}
 	}
-	return nil
 }
 
 // rhythm is when a schedule runs, for people.
@@ -148,10 +147,10 @@ func scheduleLs(ctx context.Context, m *cli.Main, f *ofAgent) error {
 	type schedules struct {
 		Schedules []agent.Schedule `json:"schedules"`
 	}
-	return tell(ctx, m, http.MethodGet, cli.AgentPath(f.Agent, "/schedules"), nil, func(list schedules) error {
+	return tell(ctx, m, http.MethodGet, cli.AgentPath(f.Agent, "/schedules"), nil, func(list schedules) {
 		if len(list.Schedules) == 0 {
 			m.Out.Line("There are no schedules. `tidemark schedule add` makes one.")
-			return nil
+			return
 		}
 		rows := [][]string{{"ID", "WHEN", "NAME", "STATE", "NEXT", "LAST"}}
 		for _, s := range list.Schedules {
@@ -168,7 +167,6 @@ func scheduleLs(ctx context.Context, m *cli.Main, f *ofAgent) error {
 			rows = append(rows, []string{s.ID, rhythm(s), cli.Safe(cli.Shortened(name, 40)), s.State, next, last})
 		}
 		cli.PrintTable(m.Out, rows)
-		return nil
 	})
 }
 
@@ -184,9 +182,8 @@ func scheduleSet(state string) func(context.Context, *cli.Main, *ofAgent) error 
 }
 
 func scheduleRm(ctx context.Context, m *cli.Main, f *ofAgent) error {
-	return tell(ctx, m, http.MethodDelete, schedulePath(f.Agent, m.Args[0], ""), nil, func(map[string]any) error {
+	return tell(ctx, m, http.MethodDelete, schedulePath(f.Agent, m.Args[0], ""), nil, func(map[string]any) {
 		m.Out.Line("removed", cli.Safe(m.Args[0]))
-		return nil
 	})
 }
 
@@ -196,7 +193,7 @@ type scheduleRunsTold struct {
 }
 
 func scheduleRuns(ctx context.Context, m *cli.Main, f *search) error {
-	return tell(ctx, m, http.MethodGet, schedulePath(f.Agent, m.Args[0], "/runs?limit="+strconv.Itoa(f.Limit)), nil, func(list scheduleRunsTold) error {
+	return tell(ctx, m, http.MethodGet, schedulePath(f.Agent, m.Args[0], "/runs?limit="+strconv.Itoa(f.Limit)), nil, func(list scheduleRunsTold) {
 		rows := [][]string{{"DUE", "TOKENS", "OUTCOME"}}
 		for _, r := range list.Runs {
 			spent := ""
@@ -206,7 +203,6 @@ func scheduleRuns(ctx context.Context, m *cli.Main, f *search) error {
 			rows = append(rows, []string{moment(r.Due), spent, outcomeOf(r)})
 		}
 		cli.PrintTable(m.Out, rows)
-		return nil
 	})
 }
 
@@ -215,26 +211,23 @@ type runFlags struct {
 	NoWait bool
 }
 
-func scheduleRun(ctx context.Context, m *cli.Main, f *runFlags) error {
-	return with(ctx, m, func(c *client) error {
-		var run agent.ScheduleRun
-		err := c.Post(ctx, schedulePath(f.Agent, m.Args[0], "/run"), map[string]any{}, &run)
-		if err == nil && !f.NoWait {
-			run, err = ended(ctx, c, f.Agent, m.Args[0], run)
+func scheduleRun(ctx context.Context, m *cli.Main, c *client, f *runFlags) error {
+	var run agent.ScheduleRun
+	err := c.Post(ctx, schedulePath(f.Agent, m.Args[0], "/run"), map[string]any{}, &run)
+	if err == nil && !f.NoWait {
+		run, err = ended(ctx, c, f.Agent, m.Args[0], run)
+	}
+	if err != nil {
+		return err
+	}
+	if run.State == agent.RunFailed && !m.JSON {
+		return fmt.Errorf("the run failed: %s: %w", cli.Safe(run.Reason), tidemark.ErrUnavailable)
+	}
+	return cli.Either(m, run, func() {
+		m.Out.Line(run.State+" in", cli.Safe(string(run.Session)))
+		if run.Text != "" {
+			m.Out.Line(cli.Safe(run.Text))
 		}
-		if err != nil {
-			return err
-		}
-		return cli.Either(m, run, func() error {
-			if run.State == agent.RunFailed {
-				return fmt.Errorf("the run failed: %s: %w", cli.Safe(run.Reason), tidemark.ErrUnavailable)
-			}
-			m.Out.Line(run.State+" in", cli.Safe(string(run.Session)))
-			if run.Text != "" {
-				m.Out.Line(cli.Safe(run.Text))
-			}
-			return nil
-		})
 	})
 }
 
@@ -261,12 +254,12 @@ func ended(ctx context.Context, c *client, of, id string, run agent.ScheduleRun)
 }
 
 // showing is showSchedule for an answer.
-func showing(m *cli.Main) func(agent.Schedule) error {
-	return func(s agent.Schedule) error { return showSchedule(m, s) }
+func showing(m *cli.Main) func(agent.Schedule) {
+	return func(s agent.Schedule) { showSchedule(m, s) }
 }
 
-// served is what a server says of the tools of an agent, which are not all modules of this machine.
-type served struct {
+// servedBy is what a server says of the tools of an agent, which are not all modules of this machine.
+type servedBy struct {
 	Sources []servedSource `json:"sources"`
 	Tools   []struct {
 		Name        string `json:"name"`
@@ -283,7 +276,7 @@ type servedSource struct {
 	LeftOut []string `json:"leftOut,omitempty"` // tools that are not used, and why
 }
 
-func listTools(ctx context.Context, m *cli.Main, agent string) error {
+func toolLs(ctx context.Context, m *cli.Main, f *ofAgent) error {
 	base, err := m.Named()
 	if err != nil {
 		return err
@@ -299,21 +292,19 @@ func listTools(ctx context.Context, m *cli.Main, agent string) error {
 			return err
 		}
 	}
-	of, err := servedTools(ctx, m, base, agent)
+	of, err := servedTools(ctx, m, base, f.Agent)
 	if err != nil {
 		return err
 	}
-	if m.JSON {
-		return m.PrintJSON(map[string]any{"modules": list, "sources": of.Sources, "tools": of.Tools})
-	}
-	printTools(m, list, of, base)
-	return nil
+	return cli.Either(m, map[string]any{"modules": list, "sources": of.Sources, "tools": of.Tools}, func() {
+		printTools(m, list, of, base)
+	})
 }
 
 // servedTools asks the server that is named, else the one that has this home. One that has no such route, or is
 // not there though its file is, offers nothing.
-func servedTools(ctx context.Context, m *cli.Main, base, agent string) (served, error) {
-	var out served
+func servedTools(ctx context.Context, m *cli.Main, base, agent string) (servedBy, error) {
+	var out servedBy
 	named := base != ""
 	if !named {
 		home, err := m.HomeDir()
@@ -331,12 +322,12 @@ func servedTools(ctx context.Context, m *cli.Main, base, agent string) (served, 
 	err := serverAt(m, base).Get(ctx, cli.AgentPath(agent, "/tools"), &out)
 	var api *cli.APIError
 	if err != nil && (!named || errors.As(err, &api) && api.Status == http.StatusNotFound) {
-		return served{}, nil
+		return servedBy{}, nil
 	}
 	return out, err
 }
 
-func printTools(m *cli.Main, list []wasi.Installed, of served, base string) {
+func printTools(m *cli.Main, list []wasi.Installed, of servedBy, base string) {
 	const wide = 60
 	modules := map[string]bool{}
 	if len(list) > 0 {
@@ -394,5 +385,3 @@ func printTools(m *cli.Main, list []wasi.Installed, of served, base string) {
 		m.Out.Printf("%s offers no tools of others; its modules are listed on its own machine\n", base)
 	}
 }
-
-func toolLs(ctx context.Context, m *cli.Main, f *ofAgent) error { return listTools(ctx, m, f.Agent) }

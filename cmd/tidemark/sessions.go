@@ -32,25 +32,23 @@ type sessionsFlags struct {
 	All bool
 }
 
-func sessionsLs(ctx context.Context, m *cli.Main, f *sessionsFlags) error {
-	return with(ctx, m, func(c *client) error {
-		list, err := pages[tidemark.SessionInfo](ctx, c, "/v1/sessions"+cli.Query("agent", f.Agent), "sessions")
-		if err != nil {
-			return err
+func sessionsLs(ctx context.Context, m *cli.Main, c *client, f *sessionsFlags) error {
+	list, err := pages[tidemark.SessionInfo](ctx, c, "/v1/sessions"+cli.Query("agent", f.Agent), "sessions")
+	if err != nil {
+		return err
+	}
+	if !f.All {
+		shown := slices.DeleteFunc(slices.Clone(list), func(s tidemark.SessionInfo) bool { return s.Key.Channel() == tidemark.ChannelDelegate })
+		if n := len(list) - len(shown); n > 0 && !m.JSON {
+			defer func() { m.Err.Line(cli.Plural(n, "delegated conversation") + " left out; --all lists them") }()
 		}
-		if !f.All {
-			shown := slices.DeleteFunc(slices.Clone(list), func(s tidemark.SessionInfo) bool { return s.Key.Channel() == tidemark.ChannelDelegate })
-			if n := len(list) - len(shown); n > 0 && !m.JSON {
-				defer func() { m.Err.Line(cli.Plural(n, "delegated conversation") + " left out; --all lists them") }()
-			}
-			list = shown
+		list = shown
+	}
+	return cli.Rows(m, list, []string{"SESSION", "MESSAGES", "CONTEXT", "COMPACTIONS", "RESETS", "UPDATED", "TITLE"}, func(add func(...string)) {
+		for _, s := range list {
+			add(cli.PlainKey(string(s.Key)), fmt.Sprint(s.Messages), cli.Count(s.ContextTokens)+"/"+cli.Count(s.Window),
+				fmt.Sprint(s.Compactions), fmt.Sprint(s.Resets), cli.When(s.UpdatedAt), cli.OneLine(s.Title, 60))
 		}
-		return cli.Rows(m, list, []string{"SESSION", "MESSAGES", "CONTEXT", "COMPACTIONS", "RESETS", "UPDATED", "TITLE"}, func(add func(...string)) {
-			for _, s := range list {
-				add(cli.PlainKey(string(s.Key)), fmt.Sprint(s.Messages), cli.Count(s.ContextTokens)+"/"+cli.Count(s.Window),
-					fmt.Sprint(s.Compactions), fmt.Sprint(s.Resets), cli.When(s.UpdatedAt), cli.OneLine(s.Title, 60))
-			}
-		})
 	})
 }
 
@@ -61,23 +59,20 @@ type agentNames struct {
 	} `json:"agents"`
 }
 
-func agents(ctx context.Context, m *cli.Main) error {
-	return with(ctx, m, func(c *client) error {
-		var out agentNames
-		if err := c.Get(ctx, "/v1/agents", &out); err != nil {
-			return err
+func agents(ctx context.Context, m *cli.Main, c *client) error {
+	var out agentNames
+	if err := c.Get(ctx, "/v1/agents", &out); err != nil {
+		return err
+	}
+	return cli.Either(m, out.Agents, func() {
+		for _, a := range out.Agents {
+			m.Out.Line(a.ID)
 		}
-		return cli.Either(m, out.Agents, func() error {
-			for _, a := range out.Agents {
-				m.Out.Line(a.ID)
-			}
-			return nil
-		})
 	})
 }
 
-func sessionsShow(ctx context.Context, m *cli.Main) error {
-	return with(ctx, m, func(c *client) error { return showSession(ctx, m, c, m.Args[0]) })
+func sessionsShow(ctx context.Context, m *cli.Main, c *client) error {
+	return showSession(ctx, m, c, m.Args[0])
 }
 
 // sessionView is a session as the API shows it.
@@ -93,7 +88,7 @@ type sessionView struct {
 
 // showSession prints what there is to know of a session.
 func showSession(ctx context.Context, m *cli.Main, c *client, key string) error {
-	return answer(ctx, m, c, http.MethodGet, cli.SessionPath(key, ""), nil, func(s sessionView) error {
+	return answer(ctx, m, c, http.MethodGet, cli.SessionPath(key, ""), nil, func(s sessionView) {
 		busy := "no"
 		if s.Busy != "" {
 			busy = "run " + s.Busy
@@ -122,15 +117,11 @@ func showSession(ctx context.Context, m *cli.Main, c *client, key string) error 
 			}
 		}
 		if s.Settings != (session.Override{}) {
-			own, err := json.Marshal(s.Settings)
-			if err != nil {
-				return err
-			}
+			own, _ := json.Marshal(s.Settings) // of texts and numbers it cannot fail
 			rows = append(rows, []string{"its own", string(own)})
 		}
 		cli.PrintTable(m.Out, rows)
 		tellTracks(ctx, m, c, key)
-		return nil
 	})
 }
 
@@ -179,11 +170,11 @@ func sessionsSearch(ctx context.Context, m *cli.Main, f *struct{ Limit int }) er
 			Text  string    `json:"text"`
 		} `json:"found"`
 	}
-	return look(ctx, m, cli.SessionPath(m.Args[0], "/search"+cli.Query("limit", strconv.Itoa(f.Limit), "q", strings.Join(m.Args[1:], " "))), func(out hits) error {
+	return look(ctx, m, cli.SessionPath(m.Args[0], "/search"+cli.Query("limit", strconv.Itoa(f.Limit), "q", strings.Join(m.Args[1:], " "))), func(out hits) {
 		for _, h := range out.Found {
 			m.Out.Printf("%s  %s  %-9s  %s\n", h.Entry, cli.When(h.At), h.Role, cli.OneLine(h.Text, 300))
 		}
-		return cli.Nothing(m, len(out.Found), "no message has these words")
+		cli.Nothing(m, len(out.Found), "no message has these words")
 	})
 }
 
@@ -221,7 +212,7 @@ func task(ctx context.Context, m *cli.Main, f *taskFlags) error {
 	if change := f.change(); len(change) > 0 {
 		method, body = http.MethodPost, change
 	}
-	return ask(ctx, m, method, cli.SessionPath(m.Args[0], "/task"), body, func(v taskShown) error {
+	return ask(ctx, m, method, cli.SessionPath(m.Args[0], "/task"), body, func(v taskShown) {
 		for _, i := range v.Items {
 			m.Out.Printf("%-4s  %-10s  %-6s  %s  %s  %s\n", i.Name, i.Kind, i.By, cli.When(i.At), i.Entry, cli.OneLine(i.Text, 200))
 		}
@@ -242,7 +233,6 @@ func task(ctx context.Context, m *cli.Main, f *taskFlags) error {
 		for _, n := range v.Notes {
 			m.Err.Line("not done: " + n)
 		}
-		return nil
 	})
 }
 
@@ -298,21 +288,19 @@ func (c *client) questions(ctx context.Context) ([]tidemark.Question, error) {
 	return out, nil
 }
 
-func approvalsLs(ctx context.Context, m *cli.Main) error {
-	return with(ctx, m, func(c *client) error {
-		list, err := c.questions(ctx)
-		if err != nil {
-			return err
+func approvalsLs(ctx context.Context, m *cli.Main, c *client) error {
+	list, err := c.questions(ctx)
+	if err != nil {
+		return err
+	}
+	if len(list) == 0 && !m.JSON {
+		m.Out.Line("No tool call waits for you.")
+		return nil
+	}
+	return cli.Rows(m, list, []string{"CODE", "TOOL", "SESSION", "UNTIL", "WITH"}, func(add func(...string)) {
+		for _, q := range list {
+			add(q.Code, cli.Safe(q.Tool), string(q.Session), q.Expires.Local().Format(time.DateTime), cli.Safe(cli.Cut(q.Input, 100)))
 		}
-		if len(list) == 0 && !m.JSON {
-			m.Out.Line("No tool call waits for you.")
-			return nil
-		}
-		return cli.Rows(m, list, []string{"CODE", "TOOL", "SESSION", "UNTIL", "WITH"}, func(add func(...string)) {
-			for _, q := range list {
-				add(q.Code, cli.Safe(q.Tool), string(q.Session), q.Expires.Local().Format(time.DateTime), cli.Safe(cli.Cut(q.Input, 100)))
-			}
-		})
 	})
 }
 
@@ -343,10 +331,9 @@ func decideCall(allow bool) func(context.Context, *cli.Main) error {
 			if err != nil {
 				return err
 			}
-			return cli.Either(m, out, func() error {
+			return cli.Either(m, out, func() {
 				did := map[bool]string{true: "allowed:", false: "denied:"}[allow]
 				m.Out.Line(did, cli.Safe(out.Tool), "in", string(out.Session))
-				return nil
 			})
 		})
 	}

@@ -98,14 +98,15 @@ func readSkill(path string) (name string, files []addedFile, err error) {
 	}
 	main := path
 	if info.IsDir() {
-		if main = filepath.Join(path, skill.Main); errors.Is(exists(main), fs.ErrNotExist) {
+		main = filepath.Join(path, skill.Main)
+		if _, err := os.Stat(main); errors.Is(err, fs.ErrNotExist) {
 			return "", nil, cli.Advise(fmt.Errorf("folder %s has no %s", path, skill.Main), "`tidemark skill new NAME` makes a folder to fill in")
 		}
 		if files, err = besides(path); err != nil {
 			return "", nil, cli.Advise(err, fix)
 		}
 	}
-	text, err := readText(main, skill.MaxMain)
+	text, err := cli.ReadUpTo(main, skill.MaxMain+1)
 	if err != nil {
 		return "", nil, err
 	}
@@ -114,11 +115,6 @@ func readSkill(path string) (name string, files []addedFile, err error) {
 		return "", nil, cli.Advise(fmt.Errorf("%s: %w", main, err), fix)
 	}
 	return s.Name, append(files, addedFile{skill.Main, text}), nil
-}
-
-func exists(path string) error {
-	_, err := os.Stat(path)
-	return err
 }
 
 // besides reads the files of a folder but SKILL.md; hidden ones are left out, links are not followed.
@@ -142,7 +138,7 @@ func besides(folder string) (files []addedFile, err error) {
 		if err := skill.CheckFile(rel); err != nil {
 			return err
 		}
-		text, err := readText(path, skill.MaxFile)
+		text, err := cli.ReadUpTo(path, skill.MaxFile+1)
 		if err == nil {
 			err = skill.CheckContent(rel, text)
 		}
@@ -150,16 +146,6 @@ func besides(folder string) (files []addedFile, err error) {
 		return err
 	})
 	return files, err
-}
-
-// readText reads a file, and one byte beyond its bound at most.
-func readText(path string, most int64) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, most+1))
 }
 
 // makeSkill makes the folder of a skill here; one that is there is left alone.
@@ -176,9 +162,9 @@ func makeSkill(name string) error {
 }
 
 func skillLs(ctx context.Context, m *cli.Main, f *ofAgent) error {
-	return tell(ctx, m, http.MethodGet, cli.AgentPath(f.Agent, "/skills"), nil, func(out skillList) error {
+	return tell(ctx, m, http.MethodGet, cli.AgentPath(f.Agent, "/skills"), nil, func(out skillList) {
 		tellSkills(m, f.Agent, out)
-		return cli.Nothing(m, len(out.Skills), "there are no skills; `tidemark skill new NAME` begins one")
+		cli.Nothing(m, len(out.Skills), "there are no skills; `tidemark skill new NAME` begins one")
 	})
 }
 
@@ -215,12 +201,8 @@ func skillAdd(ctx context.Context, m *cli.Main, f *ofAgent) error {
 	}
 	return with(ctx, m, func(c *client) error {
 		for _, one := range files {
-			resp, err := c.Do(ctx, http.MethodPut, skillPath(f.Agent, name, one.path), bytes.NewReader(one.text))
-			if err != nil {
+			if err := c.Send(ctx, http.MethodPut, skillPath(f.Agent, name, one.path), bytes.NewReader(one.text), nil); err != nil {
 				return fmt.Errorf("%s: %w", one.path, err)
-			}
-			if err := resp.Body.Close(); err != nil {
-				return err
 			}
 		}
 		m.Out.Printf("%s is there, %s; conversations that begin now, or are compacted or reset, see it\n", name, cli.Plural(len(files), "file"))
@@ -284,14 +266,9 @@ func addTool(ctx context.Context, m *cli.Main, ts *wasi.Tools, file string, f to
 	if err != nil {
 		return err
 	}
-	in, err := os.Open(file)
+	module, err := cli.ReadUpTo(file, wasi.MaxModule+1)
 	if err != nil {
 		return err
-	}
-	defer in.Close()
-	module, err := io.ReadAll(io.LimitReader(in, wasi.MaxModule+1))
-	if err != nil {
-		return fmt.Errorf("read module: %w", err)
 	}
 	if m.Progress {
 		m.Err.Line("(compiling " + cli.Size(int64(len(module))) + ")")
@@ -304,15 +281,13 @@ func addTool(ctx context.Context, m *cli.Main, ts *wasi.Tools, file string, f to
 	if err != nil {
 		return err
 	}
-	if m.JSON {
-		return m.PrintJSON(one)
-	}
-	m.Out.Printf("tool %s is installed: %s, compiled in %s\n", one.Name, cli.Size(one.Bytes), time.Since(began).Round(time.Millisecond))
-	if one.Mount != "" {
-		m.Out.Printf("it may read %s\n", one.Mount)
-	}
-	m.Out.Printf("try it: tidemark tool test %s '{…}'\n", one.Name)
-	return nil
+	return cli.Either(m, one, func() {
+		m.Out.Printf("tool %s is installed: %s, compiled in %s\n", one.Name, cli.Size(one.Bytes), time.Since(began).Round(time.Millisecond))
+		if one.Mount != "" {
+			m.Out.Printf("it may read %s\n", one.Mount)
+		}
+		m.Out.Printf("try it: tidemark tool test %s '{…}'\n", one.Name)
+	})
 }
 
 // read makes a manifest of a file and what is said over it.
@@ -388,20 +363,6 @@ func (f toolFlags) over(members map[string]any) error {
 	return nil
 }
 
-func toolInput(m *cli.Main, arg string) (json.RawMessage, error) {
-	raw := []byte(arg)
-	if arg == "-" {
-		var err error
-		if raw, err = io.ReadAll(io.LimitReader(m.Stdin, wasi.MaxInput+1)); err != nil {
-			return nil, fmt.Errorf("read input: %w", err)
-		}
-	}
-	if !json.Valid(raw) {
-		return nil, cli.Usagef("the input is no JSON; want an object such as '{\"text\":\"hello\"}'")
-	}
-	return raw, nil
-}
-
 func testTool(ctx context.Context, m *cli.Main, ts *wasi.Tools, name string, input json.RawMessage) error {
 	if _, err := ts.Find(name); errors.Is(err, tidemark.ErrNotFound) {
 		return toolFix(err)
@@ -442,9 +403,15 @@ func toolAdd(ctx context.Context, m *cli.Main, f *toolFlags) error {
 }
 
 func toolTest(ctx context.Context, m *cli.Main) error {
-	input, err := toolInput(m, append(m.Args, "{}")[1])
-	if err != nil {
-		return err
+	input := []byte(append(m.Args, "{}")[1])
+	if string(input) == "-" {
+		var err error
+		if input, err = io.ReadAll(io.LimitReader(m.Stdin, wasi.MaxInput+1)); err != nil {
+			return fmt.Errorf("read input: %w", err)
+		}
+	}
+	if !json.Valid(input) {
+		return cli.Usagef("the input is no JSON; want an object such as '{\"text\":\"hello\"}'")
 	}
 	return withTools(ctx, m, func(ts *wasi.Tools) error { return testTool(ctx, m, ts, m.Args[0], input) })
 }
@@ -455,9 +422,8 @@ func toolRm(ctx context.Context, m *cli.Main) error {
 		if err := ts.Remove(name); err != nil {
 			return toolFix(err)
 		}
-		return cli.Either(m, map[string]string{"removed": name}, func() error {
+		return cli.Either(m, map[string]string{"removed": name}, func() {
 			m.Out.Printf("tool %s is removed\n", name)
-			return nil
 		})
 	})
 }

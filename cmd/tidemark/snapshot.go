@@ -76,11 +76,9 @@ func snapshotSession(ctx context.Context, m *cli.Main, name string, t taken) err
 
 // tellNode prints a new snapshot.
 func tellNode(m *cli.Main, n snapshot.Node) error {
-	if m.JSON {
-		return m.PrintJSON(n)
-	}
-	tellSnapshot(m, "snapshot", n)
-	return nil
+	return cli.Either(m, n, func() {
+		tellSnapshot(m, "snapshot", n)
+	})
 }
 
 func snapshotTake(ctx context.Context, m *cli.Main, t *taken) error {
@@ -151,17 +149,16 @@ func snapshotCheck(ctx context.Context, m *cli.Main) error {
 		return err
 	}
 	all := cli.Plural(done.Snapshots, "snapshot")
-	err = cli.Either(m, done, func() error {
+	err = cli.Either(m, done, func() {
 		if len(done.Damaged) == 0 {
 			m.Out.Printf("%s of Claude Code, %s read: nothing is damaged\n", all, cli.Size(done.Bytes))
-			return nil
+			return
 		}
 		rows := [][]string{{"ID", "NAME", "OF", "TAKEN", "PROBLEM"}}
 		for _, d := range done.Damaged {
 			rows = append(rows, []string{d.Node.ID, cli.OneLine(d.Node.Name, 40), d.Node.Session, snapshot.Age(d.Node.Created, now()), cli.Safe(d.Problem)})
 		}
 		cli.PrintTable(m.Out, rows)
-		return nil
 	})
 	if bad := len(done.Damaged); bad > 0 {
 		return cli.Advise(fmt.Errorf("%d of %s damaged", bad, all),
@@ -272,14 +269,12 @@ func dropClaude(ctx context.Context, m *cli.Main, store *claude.Store, id string
 			alone++
 		}
 	}
-	if m.JSON {
-		return m.PrintJSON(map[string]any{"removed": n, "bytes": freed, "children": alone})
-	}
-	m.Out.Printf("%s %q is forgotten; %s were freed\n", n.Kind, n.Name, cli.Size(freed))
-	if alone > 0 {
-		m.Out.Printf("%s made of it: in the tree without a parent now\n", cli.Plural(alone, "node"))
-	}
-	return nil
+	return cli.Either(m, map[string]any{"removed": n, "bytes": freed, "children": alone}, func() {
+		m.Out.Printf("%s %q is forgotten; %s were freed\n", n.Kind, n.Name, cli.Size(freed))
+		if alone > 0 {
+			m.Out.Printf("%s made of it: in the tree without a parent now\n", cli.Plural(alone, "node"))
+		}
+	})
 }
 
 // removeSnapshot removes one of a session.
@@ -290,11 +285,9 @@ func removeSnapshot(ctx context.Context, m *cli.Main, c *client, n snapshot.Node
 	if err := c.Call(ctx, http.MethodDelete, cli.SessionPath(n.Session, "/snapshots/"+url.PathEscape(n.ID)), nil, &n); err != nil {
 		return err
 	}
-	if m.JSON {
-		return m.PrintJSON(map[string]any{"removed": n})
-	}
-	m.Out.Printf("snapshot %q of %s is removed; its messages stay\n", n.Name, cli.PlainKey(n.Session))
-	return nil
+	return cli.Either(m, map[string]any{"removed": n}, func() {
+		m.Out.Printf("snapshot %q of %s is removed; its messages stay\n", n.Name, cli.PlainKey(n.Session))
+	})
 }
 
 type snapshotsFlags struct {

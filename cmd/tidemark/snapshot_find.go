@@ -16,7 +16,6 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/claude"
 	"github.com/tidemark-ai/tidemark/cmd/cli"
-	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/internal/near"
 	"github.com/tidemark-ai/tidemark/internal/place"
 	"github.com/tidemark-ai/tidemark/session"
@@ -216,11 +215,9 @@ func exportArchive(ctx context.Context, m *cli.Main, c *client, n snapshot.Node,
 	if err != nil {
 		return fmt.Errorf("look at what was written: %w", err)
 	}
-	if m.JSON {
-		return m.PrintJSON(map[string]any{"snapshot": n, "file": to, "bytes": info.Size()})
-	}
-	m.Out.Printf("%s  %s\n", to, cli.Size(info.Size()))
-	return nil
+	return cli.Either(m, map[string]any{"snapshot": n, "file": to, "bytes": info.Size()}, func() {
+		m.Out.Printf("%s  %s\n", to, cli.Size(info.Size()))
+	})
 }
 
 func exportTo(ctx context.Context, m *cli.Main, c *client, n snapshot.Node, w io.Writer) error {
@@ -310,18 +307,16 @@ func importArchive(ctx context.Context, m *cli.Main, file *os.File, into string)
 	if err != nil {
 		return err
 	}
-	if m.JSON {
-		return m.PrintJSON(struct {
-			Snapshot snapshot.Node `json:"snapshot"`
-			Again    bool          `json:"again,omitempty"`
-		}{n, again})
-	}
-	tellSnapshot(m, "snapshot", n)
-	if again {
-		m.Err.Line("it was here already")
-	}
-	m.Out.Printf("go on     tidemark branch %s\n", n.ID)
-	return nil
+	return cli.Either(m, struct {
+		Snapshot snapshot.Node `json:"snapshot"`
+		Again    bool          `json:"again,omitempty"`
+	}{n, again}, func() {
+		tellSnapshot(m, "snapshot", n)
+		if again {
+			m.Err.Line("it was here already")
+		}
+		m.Out.Printf("go on     tidemark branch %s\n", n.ID)
+	})
 }
 
 func importSession(ctx context.Context, m *cli.Main, file io.Reader, id, into string) error {
@@ -330,28 +325,17 @@ func importSession(ctx context.Context, m *cli.Main, file io.Reader, id, into st
 		if into != "" {
 			path += "?session=" + url.QueryEscape(into)
 		}
-		resp, err := c.Do(ctx, http.MethodPut, path, io.NopCloser(file), "Content-Type", snapshot.ArchiveType)
-		if err != nil {
+		var in session.Carried
+		if err := c.Send(ctx, http.MethodPut, path, io.NopCloser(file), &in, "Content-Type", snapshot.ArchiveType); err != nil {
 			return err
 		}
-		defer resp.Body.Close()
-		raw, err := io.ReadAll(io.LimitReader(resp.Body, cli.MaxDocument))
-		if err != nil {
-			return fmt.Errorf("read answer of %s: %w", c.Where, err)
-		}
-		var in session.Carried
-		if err := json.Unmarshal(raw, &in); err != nil {
-			return fmt.Errorf("answer of %s to the import: %w", c.Where, err)
-		}
-		if m.JSON {
-			return m.PrintJSON(in)
-		}
-		tellSnapshot(m, "snapshot", in.Node)
-		if in.Again {
-			m.Err.Line("it was here already")
-		}
-		m.Out.Printf("go on     tidemark chat '%s'\n", cli.PlainKey(string(in.Key)))
-		return nil
+		return cli.Either(m, in, func() {
+			tellSnapshot(m, "snapshot", in.Node)
+			if in.Again {
+				m.Err.Line("it was here already")
+			}
+			m.Out.Printf("go on     tidemark chat '%s'\n", cli.PlainKey(string(in.Key)))
+		})
 	})
 }
 

@@ -99,16 +99,14 @@ func makeBranch(ctx context.Context, m *cli.Main, c *client, key, route string, 
 	if err := c.Post(ctx, cli.SessionPath(key, route), body, &made); err != nil {
 		return err
 	}
-	if m.JSON {
-		return m.PrintJSON(made)
-	}
-	tellSnapshot(m, origin(body["snapshot"] == nil), made.Snapshot)
-	m.Out.Printf("branch    %s\n", cli.PlainKey(string(made.Key)))
-	if t := made.Trim; t != nil {
-		m.Out.Printf("trimmed   %s\n", trimmed(t.Before, t.After, int64(t.Results), int64(t.Inputs), int64(t.Thinking), int64(t.Media)))
-	}
-	m.Out.Printf("go on     tidemark chat '%s'\n", cli.PlainKey(string(made.Key)))
-	return nil
+	return cli.Either(m, made, func() {
+		tellSnapshot(m, origin(body["snapshot"] == nil), made.Snapshot)
+		m.Out.Printf("branch    %s\n", cli.PlainKey(string(made.Key)))
+		if t := made.Trim; t != nil {
+			m.Out.Printf("trimmed   %s\n", trimmed(t.Before, t.After, int64(t.Results), int64(t.Inputs), int64(t.Thinking), int64(t.Media)))
+		}
+		m.Out.Printf("go on     tidemark chat '%s'\n", cli.PlainKey(string(made.Key)))
+	})
 }
 
 // origin says whether the snapshot of a branch was taken for it.
@@ -213,33 +211,31 @@ func (p *primitive) claudeOptions() claude.BranchOptions {
 
 // tellClaude prints what was made for Claude Code. What is to be launched is for [Main.launchMade].
 func tellClaude(ctx context.Context, m *cli.Main, node snapshot.Node, made claude.Branch, p primitive) error {
-	if m.JSON {
-		return m.PrintJSON(struct {
-			Snapshot snapshot.Node `json:"snapshot"`
-			claude.Branch
-			DryRun bool `json:"dry_run,omitempty"`
-		}{node, made, p.DryRun})
-	}
-	if node.ID != "" {
-		tellSnapshot(m, origin(!p.kept), node)
-	}
-	if p.DryRun {
-		m.Out.Printf("branch    %s would be made; nothing was written\n", made.Log)
-	} else {
-		m.Out.Printf("branch    %s\n", made.Log)
-	}
-	if t := made.Trim; t != nil {
-		m.Out.Printf("trimmed   %s\n", trimmed(made.Untrimmed, made.Node.Tokens, t.ToolResultsStubbed, t.ToolUseInputsStubbed, t.SignaturesStripped, t.ImagesStripped))
-	}
-	if p.DryRun {
-		return nil
-	}
-	if p.Launch {
-		*p.made = made
-		return nil
-	}
-	m.Out.Printf("go on     %s\n", made.Command())
-	return nil
+	return cli.Either(m, struct {
+		Snapshot snapshot.Node `json:"snapshot"`
+		claude.Branch
+		DryRun bool `json:"dry_run,omitempty"`
+	}{node, made, p.DryRun}, func() {
+		if node.ID != "" {
+			tellSnapshot(m, origin(!p.kept), node)
+		}
+		if p.DryRun {
+			m.Out.Printf("branch    %s would be made; nothing was written\n", made.Log)
+		} else {
+			m.Out.Printf("branch    %s\n", made.Log)
+		}
+		if t := made.Trim; t != nil {
+			m.Out.Printf("trimmed   %s\n", trimmed(made.Untrimmed, made.Node.Tokens, t.ToolResultsStubbed, t.ToolUseInputsStubbed, t.SignaturesStripped, t.ImagesStripped))
+		}
+		if p.DryRun {
+			return
+		}
+		if p.Launch {
+			*p.made = made
+			return
+		}
+		m.Out.Printf("go on     %s\n", made.Command())
+	})
 }
 
 // launchMade resumes what was made, when that was asked for. It comes last: the store is free again while somebody

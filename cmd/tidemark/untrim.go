@@ -56,8 +56,14 @@ func (u *untrimming) given(m *cli.Main) error {
 const minShown = 4
 
 // untrim does what the flags say.
-func untrim(ctx context.Context, m *cli.Main, u untrimming) error {
-	if err := locate(ctx, m, &u); err != nil {
+func untrim(ctx context.Context, m *cli.Main, u *untrimming) error {
+	u.log = strings.Join(m.Args, "")
+	if err := u.given(m); err != nil {
+		return err
+	}
+	ctx, stop := cli.UntilInterrupt(ctx)
+	defer stop()
+	if err := locate(ctx, m, u); err != nil {
 		return err
 	}
 	if err := errors.Join(cli.NoPipe(u.Cuts), cli.NoPipe(u.log)); err != nil {
@@ -77,7 +83,7 @@ func untrim(ctx context.Context, m *cli.Main, u untrimming) error {
 		return cli.Advise(fmt.Errorf("%s: %w", u.Cuts, err), "bring back the cuts file that the trim wrote; without it only the log that was trimmed has what was cut")
 	}
 	if u.Show != "" {
-		return showOriginal(ctx, m, u, cuts)
+		return showOriginal(ctx, m, *u, cuts)
 	}
 	log, err := os.Open(u.log)
 	if err != nil {
@@ -89,7 +95,7 @@ func untrim(ctx context.Context, m *cli.Main, u untrimming) error {
 	}
 	switch {
 	case u.List:
-		return listCuts(ctx, m, u, log, info.Size(), cuts)
+		return listCuts(ctx, m, *u, log, info.Size(), cuts)
 	case u.Check:
 		return untrimTo(ctx, m, log, info.Size(), cuts, io.Discard, "")
 	case u.Output == "-":
@@ -122,21 +128,19 @@ func untrimTo(ctx context.Context, m *cli.Main, log io.ReaderAt, size int64, cut
 
 // tellUntrimmed prints what came of it. to is "" where nothing was written.
 func tellUntrimmed(m *cli.Main, done trim.Untrimmed, to string) error {
-	if m.JSON {
-		return m.PrintJSON(struct {
-			trim.Untrimmed
-			Out string `json:"out,omitempty"`
-		}{done, to})
-	}
-	if to == "" {
-		m.Out.Printf("good: %s can be undone, and give %s\n", cli.Plural(int(done.Cuts), "cut"), cli.Size(done.Bytes))
-	} else {
-		m.Out.Printf("%s: %s as before the trim, %s undone\n", to, cli.Size(done.Bytes), cli.Plural(int(done.Cuts), "cut"))
-	}
-	if done.Appended > 0 {
-		m.Out.Printf("behind that %s that were written since\n", cli.Size(done.Appended))
-	}
-	return nil
+	return cli.Either(m, struct {
+		trim.Untrimmed
+		Out string `json:"out,omitempty"`
+	}{done, to}, func() {
+		if to == "" {
+			m.Out.Printf("good: %s can be undone, and give %s\n", cli.Plural(int(done.Cuts), "cut"), cli.Size(done.Bytes))
+		} else {
+			m.Out.Printf("%s: %s as before the trim, %s undone\n", to, cli.Size(done.Bytes), cli.Plural(int(done.Cuts), "cut"))
+		}
+		if done.Appended > 0 {
+			m.Out.Printf("behind that %s that were written since\n", cli.Size(done.Appended))
+		}
+	})
 }
 
 // fix adds what a person can do.
@@ -193,14 +197,4 @@ func locate(ctx context.Context, m *cli.Main, u *untrimming) error {
 		u.log, u.Cuts = found.Path, store.Cuts(found.ID)
 	}
 	return nil
-}
-
-func untrimCommand(ctx context.Context, m *cli.Main, u *untrimming) error {
-	u.log = strings.Join(m.Args, "")
-	if err := u.given(m); err != nil {
-		return err
-	}
-	ctx, stop := cli.UntilInterrupt(ctx)
-	defer stop()
-	return untrim(ctx, m, *u)
 }

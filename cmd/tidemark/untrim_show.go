@@ -265,7 +265,8 @@ func listCuts(ctx context.Context, m *cli.Main, u untrimming, log io.ReaderAt, s
 		listCut(m, shown, n)
 		n++
 	}
-	return listEnd(m, n)
+	listEnd(m, n)
+	return nil
 }
 
 // listCut prints one cut, of which n were printed before: there may be too many to hold.
@@ -285,16 +286,15 @@ func listCut(m *cli.Main, c cutShown, n int) {
 	m.Out.Put(before, string(raw))
 }
 
-func listEnd(m *cli.Main, n int) error {
+func listEnd(m *cli.Main, n int) {
 	switch {
 	case m.JSON && n == 0:
 		m.Out.Line("[]")
 	case m.JSON:
 		m.Out.Line("\n]")
 	default:
-		return cli.Nothing(m, n, "no note stands for a cut; --all lists the others")
+		cli.Nothing(m, n, "no note stands for a cut; --all lists the others")
 	}
-	return nil
 }
 
 // lineReader reads a log from front to back, and knows in which line it is.

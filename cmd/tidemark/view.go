@@ -48,9 +48,8 @@ func showView(ctx context.Context, m *cli.Main, c *client, key string) error {
 	if m.JSON {
 		path = "/view"
 	}
-	return answer(ctx, m, c, http.MethodGet, cli.SessionPath(key, path), nil, func(v viewed) error {
+	return answer(ctx, m, c, http.MethodGet, cli.SessionPath(key, path), nil, func(v viewed) {
 		printView(ctx, m, c, key, v)
-		return nil
 	})
 }
 
@@ -136,20 +135,18 @@ func showBlock(m *cli.Main, msg tidemark.Message, handle, number string) error {
 			"give a number from 0 on, as a stub has it; --entry "+cli.OneLine(id, 80)+" alone prints the whole message")
 	}
 	b := msg.Content[n]
-	if m.JSON {
-		return m.PrintJSON(b)
-	}
-	for _, part := range append([]tidemark.Block{b}, b.Content...) {
-		switch text := part.Text + string(part.Input); {
-		case m.Terminal && text != "":
-			m.Out.Line(cli.Safe(text))
-		case text == "" && part.Source != nil:
-			m.Out.Put(string(part.AppendJSON(nil)))
-		default:
-			m.Out.Put(text)
+	return cli.Either(m, b, func() {
+		for _, part := range append([]tidemark.Block{b}, b.Content...) {
+			switch text := part.Text + string(part.Input); {
+			case m.Terminal && text != "":
+				m.Out.Line(cli.Safe(text))
+			case text == "" && part.Source != nil:
+				m.Out.Put(string(part.AppendJSON(nil)))
+			default:
+				m.Out.Put(text)
+			}
 		}
-	}
-	return nil
+	})
 }
 
 // showLog prints a page of a log, oldest first.
@@ -209,18 +206,15 @@ type logFlags struct {
 	Entry  string
 }
 
-func logCommand(ctx context.Context, m *cli.Main, f *logFlags) error {
-	return with(ctx, m, func(c *client) error {
-		key := m.Args[0]
-		if f.Entry != "" {
-			return showEntry(ctx, m, c, key, f.Entry)
-		}
-		return answer(ctx, m, c, http.MethodGet, cli.SessionPath(key, fmt.Sprintf("/log?limit=%d&before=%d", f.Limit, f.Before)), nil, func(page logPage) error {
-			onTrack(ctx, m, c, key)
-			showLog(m, page)
-			tellTracks(ctx, m, c, key)
-			return nil
-		})
+func logCommand(ctx context.Context, m *cli.Main, c *client, f *logFlags) error {
+	key := m.Args[0]
+	if f.Entry != "" {
+		return showEntry(ctx, m, c, key, f.Entry)
+	}
+	return answer(ctx, m, c, http.MethodGet, cli.SessionPath(key, fmt.Sprintf("/log?limit=%d&before=%d", f.Limit, f.Before)), nil, func(page logPage) {
+		onTrack(ctx, m, c, key)
+		showLog(m, page)
+		tellTracks(ctx, m, c, key)
 	})
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -146,49 +145,28 @@ func (p *simulation) talk(ctx context.Context, url string, in io.Reader) error {
 	if p.m.Terminal {
 		p.m.Out.Line(phoneHelp)
 	}
-	lines, failed := make(chan string), make(chan error, 1)
-	go typedLines(ctx, in, lines, failed)
+	lines := readLines(in)
 	for n := 1; ; n++ {
-		var line string
+		var next line
 		select {
-		case line = <-lines:
-		case err := <-failed:
-			return err
+		case next = <-lines:
+			if errors.Is(next.err, io.EOF) {
+				return nil
+			}
+			if next.err != nil {
+				return next.err
+			}
 		case <-ctx.Done(): // Ctrl-C, perhaps while a line is waited for
 			return nil
 		}
-		if strings.TrimSpace(line) == ":quit" {
+		if strings.TrimSpace(next.text) == ":quit" {
 			return nil
 		}
-		if err := p.do(ctx, line); err != nil && ctx.Err() == nil {
+		if err := p.do(ctx, next.text); err != nil && ctx.Err() == nil {
 			if p.tests {
 				return fmt.Errorf("line %d: %w", n, err)
 			}
 			p.phone.note("%v", err)
-		}
-	}
-}
-
-// typedLines hands lines on, and at the end what ended them, nil for the end of the file. It ends with
-// ctx, or when in does: a terminal may never.
-func typedLines(ctx context.Context, in io.Reader, lines chan<- string, failed chan<- error) {
-	r := bufio.NewReader(in)
-	for {
-		line, err := r.ReadString('\n')
-		if line != "" {
-			select {
-			case lines <- line:
-			case <-ctx.Done():
-				return
-			}
-		}
-		if errors.Is(err, io.EOF) {
-			failed <- nil
-			return
-		}
-		if err != nil {
-			failed <- err
-			return
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -111,13 +112,6 @@ func (s *Server) fault(to string) (Fault, bool) {
 
 // refuse answers with an error.
 func refuse(w http.ResponseWriter, f Fault) {
-	status := f.Status
-	if status == 0 {
-		status = Codes[f.Code].Status
-	}
-	if status == 0 {
-		status = http.StatusBadRequest
-	}
 	if f.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(f.RetryAfter))
 	}
@@ -126,22 +120,15 @@ func refuse(w http.ResponseWriter, f Fault) {
 	if f.Subcode != 0 {
 		body["error_subcode"] = f.Subcode
 	}
-	answer(w, status, map[string]any{"error": body})
+	answer(w, cmp.Or(f.Status, Codes[f.Code].Status, http.StatusBadRequest), map[string]any{"error": body})
 }
 
 // errorObject is what answers and statuses have in common.
 func errorObject(f Fault) map[string]any {
-	title := Codes[f.Code].Text
-	if title == "" {
-		title = "Error"
-	}
-	text := f.Text
-	if text == "" {
-		text = title
-	}
+	title := cmp.Or(Codes[f.Code].Text, "Error")
 	return map[string]any{
 		"code": f.Code, "message": fmt.Sprintf("(#%d) %s", f.Code, title),
-		"error_data": map[string]any{"messaging_product": "whatsapp", "details": text},
+		"error_data": map[string]any{"messaging_product": "whatsapp", "details": cmp.Or(f.Text, title)},
 	}
 }
 

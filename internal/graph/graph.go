@@ -10,6 +10,7 @@
 package graph
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -103,26 +104,14 @@ type Server struct {
 
 // New starts a server; the caller closes it.
 func New(cfg Config) (*Server, error) {
-	set := func(s *string, to string) {
-		if *s == "" {
-			*s = to
-		}
-	}
-	set(&cfg.Addr, "127.0.0.1:0")
-	set(&cfg.Token, DefaultToken)
-	set(&cfg.AppSecret, DefaultAppSecret)
-	set(&cfg.VerifyToken, DefaultVerifyToken)
-	set(&cfg.Version, DefaultVersion)
-	set(&cfg.Account, DefaultAccount)
-	set(&cfg.Number, DefaultNumber)
+	cfg.Addr, cfg.Token, cfg.AppSecret = cmp.Or(cfg.Addr, "127.0.0.1:0"), cmp.Or(cfg.Token, DefaultToken), cmp.Or(cfg.AppSecret, DefaultAppSecret)
+	cfg.VerifyToken, cfg.Version = cmp.Or(cfg.VerifyToken, DefaultVerifyToken), cmp.Or(cfg.Version, DefaultVersion)
+	cfg.Account, cfg.Number, cfg.Burst = cmp.Or(cfg.Account, DefaultAccount), cmp.Or(cfg.Number, DefaultNumber), cmp.Or(cfg.Burst, DefaultBurst)
 	if cfg.Statuses == nil {
 		cfg.Statuses = []string{"sent", "delivered", "read"}
 	}
 	if cfg.Gaps == nil {
 		cfg.Gaps = []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 32 * time.Second, time.Minute}
-	}
-	if cfg.Burst == 0 {
-		cfg.Burst = DefaultBurst
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -137,7 +126,7 @@ func New(cfg Config) (*Server, error) {
 		known:   map[string]bool{},
 		numbers: map[string]string{}, media: map[string]*medium{}, failed: map[string]int{},
 	}
-	set(&s.cfg.Files, s.URL)
+	s.cfg.Files = cmp.Or(cfg.Files, s.URL)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.http = &http.Server{Handler: s.routes(), ReadHeaderTimeout: readTimeout}
 	s.start(func() { _ = s.http.Serve(l) }) // it ends with Close

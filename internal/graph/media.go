@@ -2,8 +2,8 @@ package graph
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"fmt"
 	"io"
@@ -72,7 +72,7 @@ func (s *Server) upload(w http.ResponseWriter, r *http.Request) {
 		refuse(w, Fault{Code: 131053, Text: err.Error()})
 		return
 	}
-	answer(w, http.StatusOK, map[string]any{"id": s.AddMedia(data, first(r.FormValue("type"), head.Header.Get("Content-Type")))})
+	answer(w, http.StatusOK, map[string]any{"id": s.AddMedia(data, cmp.Or(r.FormValue("type"), head.Header.Get("Content-Type")))})
 }
 
 // describe is the first step of a download.
@@ -146,5 +146,3 @@ func (s *Server) download(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler)
 	}
 }
-
-func b64(b []byte) string { return base64.StdEncoding.EncodeToString(b) }

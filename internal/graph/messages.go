@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -80,10 +81,7 @@ func (s *Server) messages(w http.ResponseWriter, r *http.Request) {
 		refuse(w, bad)
 		return
 	}
-	to := m.To
-	if to == "" {
-		to = m.Recipient
-	}
+	to := cmp.Or(m.To, m.Recipient)
 	f, faulty := s.fault(to)
 	switch {
 	case !faulty && !s.allow(to):
@@ -131,10 +129,7 @@ func (s *Server) check(m send, body []byte) (Fault, bool) {
 		return bad(100, "The body is not an object")
 	}
 	kinds := []string{"audio", "contacts", "document", "image", "interactive", "location", "reaction", "sticker", "template", "text", "video"}
-	kind := m.Type
-	if kind == "" {
-		kind = "text"
-	}
+	kind := cmp.Or(m.Type, "text")
 	switch {
 	case m.Product != "whatsapp":
 		return bad(100, "The parameter messaging_product is required.")
@@ -215,10 +210,7 @@ func (s *Server) allow(to string) bool {
 func (s *Server) take(m send, to string, body []byte) Sent {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sent := Sent{ID: s.newID(), To: to, Group: m.Kind == "group", Type: m.Type, Quote: m.Context.Message, Ref: m.Ref, At: s.cfg.Now(), Body: body}
-	if sent.Type == "" {
-		sent.Type = "text"
-	}
+	sent := Sent{ID: s.newID(), To: to, Group: m.Kind == "group", Type: cmp.Or(m.Type, "text"), Quote: m.Context.Message, Ref: m.Ref, At: s.cfg.Now(), Body: body}
 	if m.Text != nil {
 		sent.Text = m.Text.Body
 	}
@@ -246,10 +238,7 @@ func (s *Server) Expire(to string) {
 
 // number is how a person is kept: by number where it is known. The caller holds mu.
 func (s *Server) number(name string) string {
-	if n := s.numbers[name]; n != "" {
-		return n
-	}
-	return name
+	return cmp.Or(s.numbers[name], name)
 }
 
 // Sent lists the messages that were taken, in order.

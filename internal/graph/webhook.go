@@ -2,9 +2,11 @@ package graph
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"fmt"
 	"io"
@@ -75,7 +77,7 @@ func (s *Server) Text(p Person, body string) Message {
 func (s *Server) File(p Person, kind string, data []byte, mime, caption string) Message {
 	id := s.AddMedia(data, mime)
 	sum := sha256.Sum256(data)
-	payload := map[string]any{"id": id, "mime_type": mime, "sha256": b64(sum[:])}
+	payload := map[string]any{"id": id, "mime_type": mime, "sha256": base64.StdEncoding.EncodeToString(sum[:])}
 	if caption != "" {
 		payload["caption"] = caption
 	}
@@ -106,7 +108,7 @@ func (s *Server) Value(p Person, messages ...Message) map[string]any {
 	}
 	for _, m := range messages {
 		s.known[m.ID()] = true
-		s.wrote[s.number(first(p.Number, p.UserID))] = s.cfg.Now()
+		s.wrote[s.number(cmp.Or(p.Number, p.UserID))] = s.cfg.Now()
 		if group, in := m["group_id"].(string); in {
 			s.wrote[group] = s.cfg.Now() // whoever writes there opens it
 		}
@@ -357,13 +359,6 @@ func escape(body []byte) []byte {
 		body = body[n:]
 	}
 	return out
-}
-
-func first(a, b string) string {
-	if a == "" {
-		return b
-	}
-	return a
 }
 
 // Acked waits until a post was acknowledged or given up, and reports which.

@@ -105,7 +105,7 @@ var table = []row{
 
 	{pkg: "web", why: "files of the page and how they are served; what it shows comes through the doors"},
 
-	{pkg: "cmd/cli", may: "compaction config setup provider paging transcript cost cost/logs trim host/native", why: "what commands share: a table of them, output, settings, a client of the API and readers of logs; no command"},
+	{pkg: "cmd/cli", may: "internal/place compaction config setup provider paging transcript cost cost/logs trim host/native", why: "what commands share: a table of them, output, settings, a client of the API and readers of logs; no command"},
 	{pkg: "cmd/node", may: "*", not: "host/cloudflare", why: "parts meet here: the native host of agents and sessions"},
 	{pkg: "cmd/tidemark", may: "*", not: "host/cloudflare bench", why: "parts meet here"},
 	{pkg: "cmd/bench", may: "*", not: "host/cloudflare", why: "parts meet here, to be measured"},
