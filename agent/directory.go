@@ -169,3 +169,34 @@ func parseCursor(s string) (int64, error) {
 	}
 	return n, nil
 }
+
+// addName notes that an agent of a name is there.
+func (a *Agent) addName(ctx context.Context, name string) error {
+	if !validName(name) {
+		return fmt.Errorf("agent name %.80q: %w", name, tidemark.ErrInvalid)
+	}
+	return a.cfg.DB.Tx(ctx, []tidemark.Stmt{{SQL: `INSERT INTO agent_names(name) VALUES(?) ON CONFLICT(name) DO NOTHING`, Args: []any{name}}})
+}
+
+// maxNames bounds the agents that are listed.
+const maxNames = 1000
+
+// Names lists the agents that told this one of themselves.
+func (a *Agent) Names(ctx context.Context) ([]string, error) {
+	rows, err := a.cfg.DB.Query(ctx, `SELECT name FROM agent_names ORDER BY name LIMIT ?`, maxNames)
+	if err != nil {
+		return nil, fmt.Errorf("list agents: %w", err)
+	}
+	names := make([]string, len(rows))
+	for i, r := range rows {
+		names[i] = r.Text(0)
+	}
+	return names, nil
+}
+
+// Exists reports whether a database is that of an agent: one that somebody has told something. It
+// changes nothing.
+func Exists(ctx context.Context, db tidemark.DB) (bool, error) {
+	rows, err := db.Query(ctx, `SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'agent_sessions' LIMIT 1`)
+	return len(rows) > 0, err
+}

@@ -14,13 +14,6 @@ import (
 	"github.com/tidemark-ai/tidemark/recall"
 )
 
-// Sessions is how an agent asks its sessions what they hold, wherever they live. It may be called at once.
-type Sessions interface {
-	// Recall searches one conversation. One that is not there is ErrNotFound; without a query nothing is searched,
-	// and that is all it tells.
-	Recall(ctx context.Context, key tidemark.Key, ask recall.Ask) (recall.Answer, error)
-}
-
 // Bounds of a recall over an agent. A session that sleeps wakes to answer, which costs; the digests are to
 // name the right ones.
 const (

@@ -116,3 +116,49 @@ func Exchange(ctx context.Context, to http.RoundTripper, url string, question, a
 	}
 	return nil
 }
+
+// Call asks another object and returns its answer, also where that one refuses: there may be something beside.
+func Call[A any](ctx context.Context, to http.RoundTripper, url string, question any) (A, error) {
+	var out struct {
+		Answer A `json:"answer"`
+		Refusal
+	}
+	err := Exchange(ctx, to, url, question, &out)
+	if err == nil {
+		err = out.Err()
+	}
+	return out.Answer, err
+}
+
+// Answer answers one question of another object, see [Answering] and [Obeying].
+type Answer func(ctx context.Context, r *http.Request) (any, error)
+
+// Answering is an [Answer] by a function that returns something.
+func Answering[Q, A any](f func(context.Context, Q) (A, error)) Answer {
+	return func(ctx context.Context, r *http.Request) (any, error) {
+		var q Q
+		if err := ReadQuestion(r, &q); err != nil {
+			return nil, err
+		}
+		return f(ctx, q)
+	}
+}
+
+// Obeying is an [Answer] by a function that only does something.
+func Obeying[Q any](f func(context.Context, Q) error) Answer {
+	return Answering(func(ctx context.Context, q Q) (any, error) { return nil, f(ctx, q) })
+}
+
+// Serve answers a [Call] by the name at the end of its path. One that nobody answers is refused as ErrInvalid.
+func Serve(w http.ResponseWriter, r *http.Request, name string, answers map[string]Answer) {
+	var out struct {
+		Answer any `json:"answer,omitempty"`
+		Refusal
+	}
+	err := fmt.Errorf("question %.40q: %w", name, tidemark.ErrInvalid)
+	if answer := answers[name]; answer != nil {
+		out.Answer, err = answer(r.Context(), r)
+	}
+	out.Refusal = Refuse(err)
+	WriteAnswer(w, out)
+}
