@@ -232,14 +232,11 @@ func (c *core) rest(ctx context.Context) error { return c.cfg.Runtime.Sleep(ctx,
 
 // sweepAt is when the next sweep is planned, zero for not yet.
 func (c *core) sweepAt(ctx context.Context) (time.Time, error) {
-	rows, err := c.cfg.DB.Query(ctx, `SELECT next FROM agent_writes WHERE agent = ? AND path = ? LIMIT 1`, c.cfg.Name, sweepMarker)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("read plan of the sweep: %w", err)
+	ms, err := c.number(ctx, "read plan of the sweep", `SELECT next FROM agent_writes WHERE agent = ? AND path = ? LIMIT 1`, c.cfg.Name, sweepMarker)
+	if err != nil || ms == 0 {
+		return time.Time{}, err
 	}
-	if len(rows) == 0 {
-		return time.Time{}, nil
-	}
-	return time.UnixMilli(rows[0].Int(0)), nil
+	return time.UnixMilli(ms), nil
 }
 
 // Soonest is when the agent wants to be woken, where its host is about to set its alarm to a time: that time, or

@@ -171,15 +171,11 @@ func (led *ledger) factLines(ctx context.Context) ([]memory.Line, error) {
 // sittingLines returns a line for each sitting and each compaction of the owner's conversations, the newest.
 func (led *ledger) sittingLines(ctx context.Context) ([]memory.Line, error) {
 	var lines []memory.Line
-	rows, err := led.cfg.DB.Query(ctx, `SELECT body FROM agent_episodes WHERE agent = ? AND owner = 1 ORDER BY at DESC, key, first LIMIT ?`, led.cfg.Name, digestSittings)
+	sittings, err := read(ctx, led.core, "read sittings", decoded[memory.Sitting], `SELECT body FROM agent_episodes WHERE agent = ? AND owner = 1 ORDER BY at DESC, key, first LIMIT ?`, led.cfg.Name, digestSittings)
 	if err != nil {
 		return nil, err
 	}
-	for _, r := range rows {
-		var s memory.Sitting
-		if err := json.Unmarshal(r.Bytes(0), &s); err != nil {
-			return nil, fmt.Errorf("read sitting: %w", err)
-		}
+	for _, s := range sittings {
 		if s.Key.Scope().Owner {
 			lines = append(lines, memory.Line{ID: "e" + string(s.First), Text: s.Line(led.cfg.Zone), Importance: sittingImportance, At: s.From, Past: true})
 		}
@@ -384,14 +380,8 @@ func (led *ledger) LastNight(ctx context.Context) (Night, error) {
 			n.Sittings++
 		}
 	}
-	rows, err = led.cfg.DB.Query(ctx, `SELECT path FROM agent_digest_files WHERE agent = ? AND edited = 1 ORDER BY path LIMIT ?`, led.cfg.Name, digestPage)
-	if err != nil {
-		return n, fmt.Errorf("read the last night: %w", err)
-	}
-	for _, r := range rows {
-		n.Edited = append(n.Edited, r.Text(0))
-	}
-	return n, nil
+	n.Edited, err = read(ctx, led.core, "read the last night", worded, `SELECT path FROM agent_digest_files WHERE agent = ? AND edited = 1 ORDER BY path LIMIT ?`, led.cfg.Name, digestPage)
+	return n, err
 }
 
 // Sittings stores what a session tells of its sittings; the same one twice is one. They are derived: a longer

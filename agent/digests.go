@@ -93,16 +93,10 @@ type part struct {
 
 // parts reads those of a conversation, oldest first.
 func (find *finder) parts(ctx context.Context, key tidemark.Key) ([]part, error) {
-	rows, err := find.cfg.DB.Query(ctx, `SELECT first, last, closed, at, digest FROM agent_digests WHERE agent = ? AND key = ? ORDER BY first LIMIT ?`,
+	return read(ctx, find.core, "read parts", func(r tidemark.Row) (part, error) {
+		return part{r.Int(0), r.Int(1), r.Int(2) != 0, r.Int(3), r.Bytes(4)}, nil
+	}, `SELECT first, last, closed, at, digest FROM agent_digests WHERE agent = ? AND key = ? ORDER BY first LIMIT ?`,
 		find.cfg.Name, string(key), maxParts+maxReported)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]part, len(rows))
-	for i, r := range rows {
-		out[i] = part{r.Int(0), r.Int(1), r.Int(2) != 0, r.Int(3), r.Bytes(4)}
-	}
-	return out, nil
 }
 
 // closedTo is the last position of closed parts, 0 without any.
@@ -196,11 +190,11 @@ func (find *finder) candidates(ctx context.Context, scope tidemark.Scope, ask re
 		return nil, 0, err
 	}
 	if len(rows) == maxCandidates && scope.Owner {
-		all, err := find.cfg.DB.Query(ctx, `SELECT count(*) FROM agent_sessions WHERE agent = ? AND key LIKE ? LIMIT 1`, find.cfg.Name, like)
+		all, err := find.number(ctx, "count sessions", `SELECT count(*) FROM agent_sessions WHERE agent = ? AND key LIKE ? LIMIT 1`, find.cfg.Name, like)
 		if err != nil {
 			return nil, 0, err
 		}
-		beyond = int(all[0].Int(0)) - maxCandidates
+		beyond = int(all) - maxCandidates
 	}
 	for _, r := range rows {
 		key := tidemark.Key(r.Text(0))

@@ -68,59 +68,28 @@ func (d *directory) Sessions(ctx context.Context, cursor string, limit int) (pag
 	if err != nil {
 		return nil, "", err
 	}
-	rows, err := d.cfg.DB.Query(ctx, `SELECT info FROM agent_sessions WHERE agent = ? AND (updated < ? OR updated = ? AND key > ?)
+	all, err := read(ctx, d.core, "list sessions", decoded[tidemark.SessionInfo], `SELECT info FROM agent_sessions WHERE agent = ? AND (updated < ? OR updated = ? AND key > ?)
 		ORDER BY updated DESC, key LIMIT ?`, d.cfg.Name, before, before, key, limit+1)
-	if err != nil {
-		return nil, "", fmt.Errorf("list sessions: %w", err)
-	}
-	for _, r := range rows {
-		if len(page) == limit {
-			last := page[limit-1]
-			return page, fmt.Sprintf("%d@%s", last.UpdatedAt.UnixMilli(), last.Key), nil
-		}
-		info, err := scanInfo(r)
-		if err != nil {
-			return nil, "", err
-		}
-		page = append(page, info)
-	}
-	return page, "", nil
+	page, next = paged(all, limit, func(i tidemark.SessionInfo) string { return fmt.Sprintf("%d@%s", i.UpdatedAt.UnixMilli(), i.Key) })
+	return page, next, err
 }
 
 // Session returns one row of the directory; an unknown key is ErrNotFound.
 func (d *directory) Session(ctx context.Context, key tidemark.Key) (tidemark.SessionInfo, error) {
-	rows, err := d.cfg.DB.Query(ctx, `SELECT info FROM agent_sessions WHERE agent = ? AND key = ? LIMIT 1`, d.cfg.Name, string(key))
-	if err != nil {
-		return tidemark.SessionInfo{}, fmt.Errorf("read session %s: %w", key, err)
-	}
-	if len(rows) == 0 {
-		return tidemark.SessionInfo{}, fmt.Errorf("session %.200q: %w", string(key), tidemark.ErrNotFound)
-	}
-	return scanInfo(rows[0])
-}
-
-func scanInfo(r tidemark.Row) (info tidemark.SessionInfo, err error) {
-	if err = json.Unmarshal(r.Bytes(0), &info); err != nil {
-		return info, fmt.Errorf("read directory: %w", err)
-	}
-	return info, nil
+	return one(ctx, d.core, "read directory", fmt.Sprintf("session %.200q", string(key)), decoded[tidemark.SessionInfo], `SELECT info FROM agent_sessions WHERE agent = ? AND key = ? LIMIT 1`, d.cfg.Name, string(key))
 }
 
 // Archives lists the index of archives, newest first, with those that are not in it yet on the
 // first page.
 func (d *directory) Archives(ctx context.Context, opt archive.ListOptions) (page []archive.Info, next string, err error) {
-	rows, err := d.cfg.DB.Query(ctx, `SELECT info FROM agent_archives WHERE agent = ? AND indexed = 0 ORDER BY at DESC LIMIT ?`, d.cfg.Name, flushPage)
+	waiting, err := read(ctx, d.core, "list archives", decoded[archive.Info], `SELECT info FROM agent_archives WHERE agent = ? AND indexed = 0 ORDER BY at DESC LIMIT ?`, d.cfg.Name, flushPage)
 	if err != nil {
-		return nil, "", fmt.Errorf("list archives: %w", err)
+		return nil, "", err
 	}
 	if page, next, err = archive.List(ctx, d.cfg.Blobs, d.cfg.Name, opt); err != nil || opt.Cursor != "" {
 		return page, next, err
 	}
-	for _, r := range slices.Backward(rows) {
-		var i archive.Info
-		if err := json.Unmarshal(r.Bytes(0), &i); err != nil {
-			return nil, "", fmt.Errorf("list archives: %w", err)
-		}
+	for _, i := range slices.Backward(waiting) {
 		listed := slices.ContainsFunc(page, func(p archive.Info) bool { return p.Key == i.Key })
 		if !listed && (opt.Session == "" || opt.Session == i.Session) {
 			page = slices.Insert(page, 0, i)
@@ -183,15 +152,7 @@ const maxNames = 1000
 
 // Names lists the agents that told this one of themselves.
 func (a *Agent) Names(ctx context.Context) ([]string, error) {
-	rows, err := a.cfg.DB.Query(ctx, `SELECT name FROM agent_names ORDER BY name LIMIT ?`, maxNames)
-	if err != nil {
-		return nil, fmt.Errorf("list agents: %w", err)
-	}
-	names := make([]string, len(rows))
-	for i, r := range rows {
-		names[i] = r.Text(0)
-	}
-	return names, nil
+	return read(ctx, a.core, "list agents", worded, `SELECT name FROM agent_names ORDER BY name LIMIT ?`, maxNames)
 }
 
 // Exists reports whether a database is that of an agent: one that somebody has told something. It

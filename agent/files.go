@@ -175,15 +175,9 @@ func (fs *files) Versions(ctx context.Context, path string) ([]Version, error) {
 	if err := memory.CheckPath(path); err != nil {
 		return nil, err
 	}
-	rows, err := fs.cfg.DB.Query(ctx, `SELECT seq, at, replaced_by, undone, body FROM agent_versions WHERE agent = ? AND path = ? ORDER BY seq DESC LIMIT ?`, fs.cfg.Name, path, keepVersions)
-	if err != nil {
-		return nil, fmt.Errorf("list versions of %s: %w", path, err)
-	}
-	out := make([]Version, len(rows))
-	for i, r := range rows {
-		out[i] = Version{ID: r.Int(0), At: time.UnixMilli(r.Int(1)).UTC(), By: r.Text(2), Undone: r.Int(3) != 0, Content: r.Bytes(4)}
-	}
-	return out, nil
+	return read(ctx, fs.core, "list versions of "+path, func(r tidemark.Row) (Version, error) {
+		return Version{ID: r.Int(0), At: utc(r.Int(1)), By: r.Text(2), Undone: r.Int(3) != 0, Content: r.Bytes(4)}, nil
+	}, `SELECT seq, at, replaced_by, undone, body FROM agent_versions WHERE agent = ? AND path = ? ORDER BY seq DESC LIMIT ?`, fs.cfg.Name, path, keepVersions)
 }
 
 // Undo puts back the text before the last edit; again, the one before that. Of a file that the edit

@@ -143,17 +143,7 @@ func (fs *files) pending(ctx context.Context, path string) ([]memory.Section, er
 }
 
 func (fs *files) sectionRows(ctx context.Context, sql string, args ...any) ([]memory.Section, error) {
-	rows, err := fs.cfg.DB.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, fmt.Errorf("read sections: %w", err)
-	}
-	sections := make([]memory.Section, len(rows))
-	for i, r := range rows {
-		if err := json.Unmarshal(r.Bytes(0), &sections[i]); err != nil {
-			return nil, fmt.Errorf("read sections: %w", err)
-		}
-	}
-	return sections, nil
+	return read(ctx, fs.core, "read sections", decoded[memory.Section], sql, args...)
 }
 
 func (fs *files) flushed(ctx context.Context, path string, sections []memory.Section) error {

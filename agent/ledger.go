@@ -63,25 +63,18 @@ func (led *ledger) Ledger(ctx context.Context, cursor string, limit int) (page [
 	if err != nil {
 		return nil, "", err
 	}
-	rows, err := led.cfg.DB.Query(ctx, `SELECT l.seq, l.action, f.text, f.path, x.peer, coalesce(b.text, ''), l.reason, l.sources, l.who, l.at, l.undoes,
+	all, err := read(ctx, led.core, "list ledger", ledgerRow, `SELECT l.seq, l.action, f.text, f.path, x.peer, coalesce(b.text, ''), l.reason, l.sources, l.who, l.at, l.undoes,
 			NOT EXISTS (SELECT 1 FROM agent_ledger n WHERE n.agent = l.agent AND n.target = l.target AND n.seq > l.seq)
 		FROM agent_ledger l JOIN agent_facts f ON f.seq = l.target JOIN agent_extractions x ON x.agent = f.agent AND x.id = f.extraction
 		LEFT JOIN agent_facts b ON b.seq = l.cause WHERE l.agent = ? AND l.seq < ? ORDER BY l.seq DESC LIMIT ?`, led.cfg.Name, before, limit+1)
-	if err != nil {
-		return nil, "", fmt.Errorf("list ledger: %w", err)
-	}
-	for _, r := range rows {
-		if len(page) == limit {
-			return page, fmt.Sprint(page[limit-1].ID), nil
-		}
-		row := Row{ID: r.Int(0), Action: memory.Action(r.Text(1)), Fact: r.Text(2), Path: r.Text(3), Peer: r.Text(4), By: r.Text(5), Reason: r.Text(6), Who: r.Text(8),
-			At: time.UnixMilli(r.Int(9)).UTC(), Undoes: r.Int(10), InForce: r.Int(11) != 0}
-		if err := json.Unmarshal(r.Bytes(7), &row.Sources); err != nil {
-			return nil, "", fmt.Errorf("list ledger: row %d: %w", row.ID, err)
-		}
-		page = append(page, row)
-	}
-	return page, "", nil
+	page, next = paged(all, limit, func(r Row) string { return fmt.Sprint(r.ID) })
+	return page, next, err
+}
+
+func ledgerRow(r tidemark.Row) (Row, error) {
+	row := Row{ID: r.Int(0), Action: memory.Action(r.Text(1)), Fact: r.Text(2), Path: r.Text(3), Peer: r.Text(4), By: r.Text(5), Reason: r.Text(6), Who: r.Text(8),
+		At: utc(r.Int(9)), Undoes: r.Int(10), InForce: r.Int(11) != 0}
+	return row, json.Unmarshal(r.Bytes(7), &row.Sources)
 }
 
 // UndoDecision takes a row of the ledger back by another row: the fact counts again, and no sweep decides on it
@@ -121,14 +114,7 @@ func (led *ledger) UndoDecision(ctx context.Context, id int64) error {
 
 // decided is the newest row of the ledger, 0 without one: what counts no more is the same while it is.
 func (led *ledger) decided(ctx context.Context) (int64, error) {
-	rows, err := led.cfg.DB.Query(ctx, `SELECT seq FROM agent_ledger WHERE agent = ? ORDER BY seq DESC LIMIT 1`, led.cfg.Name)
-	if err != nil {
-		return 0, fmt.Errorf("read ledger: %w", err)
-	}
-	if len(rows) == 0 {
-		return 0, nil
-	}
-	return rows[0].Int(0), nil
+	return led.number(ctx, "read ledger", `SELECT seq FROM agent_ledger WHERE agent = ? ORDER BY seq DESC LIMIT 1`, led.cfg.Name)
 }
 
 // supersededPage is how many facts that count no more are read at a time.

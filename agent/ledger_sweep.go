@@ -135,31 +135,13 @@ func (led *ledger) tailStmt() tidemark.Stmt {
 
 // sweptUpto is the last fact that was compared.
 func (led *ledger) sweptUpto(ctx context.Context) (int64, error) {
-	rows, err := led.cfg.DB.Query(ctx, `SELECT upto FROM agent_nights WHERE agent = ? LIMIT 1`, led.cfg.Name)
-	if err != nil || len(rows) == 0 {
-		return 0, err
-	}
-	return rows[0].Int(0), nil
+	return led.number(ctx, "read the last night", `SELECT upto FROM agent_nights WHERE agent = ? LIMIT 1`, led.cfg.Name)
 }
 
 // factsAfter returns facts in the order in which they came.
 func (led *ledger) factsAfter(ctx context.Context, seq int64, limit int) ([]Fact, error) {
-	rows, err := led.cfg.DB.Query(ctx, `SELECT `+factColumns+` FROM agent_facts f JOIN agent_extractions x ON x.agent = f.agent AND x.id = f.extraction
+	return read(ctx, led.core, "read facts", scanFact, `SELECT `+factColumns+` FROM agent_facts f JOIN agent_extractions x ON x.agent = f.agent AND x.id = f.extraction
 		WHERE f.agent = ? AND f.seq > ? ORDER BY f.seq LIMIT ?`, led.cfg.Name, seq, limit)
-	return scanFacts(rows, err)
-}
-
-func scanFacts(rows []tidemark.Row, err error) ([]Fact, error) {
-	if err != nil {
-		return nil, fmt.Errorf("read facts: %w", err)
-	}
-	out := make([]Fact, len(rows))
-	for i, r := range rows {
-		if out[i], err = scanFact(r); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
 }
 
 // groups divides facts on which nobody has decided by whose they are: what one person says never decides on what another said. A peer must
@@ -240,9 +222,8 @@ func (led *ledger) decidedStmts(ctx context.Context, x tidemark.Extraction, fact
 		if f.Target == 0 {
 			continue
 		}
-		rows, err := led.cfg.DB.Query(ctx, `SELECT `+factColumns+` FROM agent_facts f JOIN agent_extractions x ON x.agent = f.agent AND x.id = f.extraction
+		old, err := read(ctx, led.core, "read facts", scanFact, `SELECT `+factColumns+` FROM agent_facts f JOIN agent_extractions x ON x.agent = f.agent AND x.id = f.extraction
 			WHERE f.agent = ? AND f.seq = ? AND x.peer = ? LIMIT 1`, led.cfg.Name, f.Target, peerOf(x.Scope))
-		old, err := scanFacts(rows, err)
 		if err != nil {
 			return nil, err
 		}
@@ -290,11 +271,10 @@ func (led *ledger) related(ctx context.Context, fresh []Fact, most int) ([]Fact,
 		if len(terms) == 0 {
 			continue
 		}
-		rows, err := led.cfg.DB.Query(ctx, `SELECT `+factColumns+` FROM agent_words w JOIN agent_facts f ON f.seq = w.rowid
+		facts, err := read(ctx, led.core, "read facts", scanFact, `SELECT `+factColumns+` FROM agent_words w JOIN agent_facts f ON f.seq = w.rowid
 			JOIN agent_extractions x ON x.agent = f.agent AND x.id = f.extraction
 			WHERE agent_words MATCH ? AND f.agent = ? AND x.peer = ? AND f.seq < ? AND NOT `+inForce+` ORDER BY bm25(agent_words), f.seq DESC LIMIT ?`,
 			anyOf(terms[:min(len(terms), searchTerms)]), led.cfg.Name, f.Peer, fresh[0].seq, sweepRelated)
-		facts, err := scanFacts(rows, err)
 		if err != nil {
 			return nil, err
 		}

@@ -50,8 +50,8 @@ func (qs *questions) Question(ctx context.Context, q tidemark.Question) error {
 	if !q.Elsewhere || q.Closed || !ok || !q.Expires.After(qs.now()) {
 		return nil
 	}
-	rows, err := qs.cfg.DB.Query(ctx, `SELECT 1 FROM agent_questions WHERE agent = ? AND code = ? AND session = ? AND closed = 1 LIMIT 1`, qs.cfg.Name, q.Code, string(q.Session))
-	if err != nil || len(rows) > 0 { // it was decided meanwhile
+	decided, err := qs.number(ctx, "find question", `SELECT 1 FROM agent_questions WHERE agent = ? AND code = ? AND session = ? AND closed = 1 LIMIT 1`, qs.cfg.Name, q.Code, string(q.Session))
+	if err != nil || decided > 0 { // it was decided meanwhile
 		return err
 	}
 	o, err := qs.planner.ownerAt(ctx)
@@ -74,29 +74,14 @@ const maxCode = 20
 
 // Questions lists what waits for the owner in all conversations of the agent, oldest first.
 func (qs *questions) Questions(ctx context.Context) ([]tidemark.Question, error) {
-	out := []tidemark.Question{}
-	rows, err := qs.cfg.DB.Query(ctx, `SELECT question FROM agent_questions WHERE agent = ? AND closed = 0 AND expires > ? ORDER BY asked, code LIMIT ?`,
+	return read(ctx, qs.core, "read questions", decoded[tidemark.Question], `SELECT question FROM agent_questions WHERE agent = ? AND closed = 0 AND expires > ? ORDER BY asked, code LIMIT ?`,
 		qs.cfg.Name, qs.now().UnixMilli(), maxQuestions)
-	if err != nil {
-		return nil, fmt.Errorf("read questions: %w", err)
-	}
-	for _, r := range rows {
-		var q tidemark.Question
-		if err := json.Unmarshal(r.Bytes(0), &q); err != nil {
-			return nil, fmt.Errorf("read question: %w", err)
-		}
-		out = append(out, q)
-	}
-	return out, nil
 }
 
 // Asked reports whether a conversation asked under a code lately, also one that was decided since.
 func (qs *questions) Asked(ctx context.Context, code string) (bool, error) {
-	rows, err := qs.cfg.DB.Query(ctx, `SELECT 1 FROM agent_questions WHERE agent = ? AND code = ? LIMIT 1`, qs.cfg.Name, strings.ToUpper(code))
-	if err != nil {
-		return false, fmt.Errorf("find question: %w", err)
-	}
-	return len(rows) > 0, nil
+	n, err := qs.number(ctx, "find question", `SELECT 1 FROM agent_questions WHERE agent = ? AND code = ? LIMIT 1`, qs.cfg.Name, strings.ToUpper(code))
+	return n > 0, err
 }
 
 // Answer carries the owner's decision to the conversation that asked, and returns what was asked.

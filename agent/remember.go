@@ -106,8 +106,8 @@ func overtaken(fold string, newest []tidemark.Row) bool {
 }
 
 func (led *ledger) remembered(ctx context.Context, id string) bool {
-	rows, err := led.cfg.DB.Query(ctx, `SELECT 1 FROM agent_extractions WHERE agent = ? AND id = ? LIMIT 1`, led.cfg.Name, id)
-	return err == nil && len(rows) == 1
+	n, err := led.number(ctx, "find extraction", `SELECT 1 FROM agent_extractions WHERE agent = ? AND id = ? LIMIT 1`, led.cfg.Name, id)
+	return err == nil && n == 1
 }
 
 // sections returns what an extraction adds, by file.
@@ -184,10 +184,7 @@ const factColumns = `f.seq, f.text, f.sources, f.extraction, x.session, x.sessio
 
 func scanFact(r tidemark.Row) (Fact, error) {
 	f := Fact{seq: r.Int(0), Text: r.Text(1), Extraction: r.Text(3), Session: r.Text(4), SessionKey: tidemark.Key(r.Text(5)), Peer: r.Text(6), At: r.Int(7), Path: r.Text(8), decided: r.Int(9) != 0}
-	if err := json.Unmarshal(r.Bytes(2), &f.Sources); err != nil {
-		return f, fmt.Errorf("read fact %d: %w", f.seq, err)
-	}
-	return f, nil
+	return f, json.Unmarshal(r.Bytes(2), &f.Sources)
 }
 
 // Facts returns the ledger, newest first. next is empty on the last page.
@@ -197,20 +194,8 @@ func (led *ledger) Facts(ctx context.Context, cursor string, limit int) (page []
 	if err != nil {
 		return nil, "", err
 	}
-	rows, err := led.cfg.DB.Query(ctx, `SELECT `+factColumns+` FROM agent_facts f JOIN agent_extractions x ON x.agent = f.agent AND x.id = f.extraction
+	all, err := read(ctx, led.core, "list facts", scanFact, `SELECT `+factColumns+` FROM agent_facts f JOIN agent_extractions x ON x.agent = f.agent AND x.id = f.extraction
 		WHERE f.agent = ? AND f.seq < ? ORDER BY f.seq DESC LIMIT ?`, led.cfg.Name, before, limit+1)
-	if err != nil {
-		return nil, "", fmt.Errorf("list facts: %w", err)
-	}
-	for _, r := range rows {
-		f, err := scanFact(r)
-		if err != nil {
-			return nil, "", err
-		}
-		if len(page) == limit {
-			return page, fmt.Sprint(page[limit-1].seq), nil
-		}
-		page = append(page, f)
-	}
-	return page, "", nil
+	page, next = paged(all, limit, func(f Fact) string { return fmt.Sprint(f.seq) })
+	return page, next, err
 }

@@ -178,12 +178,11 @@ func (p *planner) add(ctx context.Context, s Schedule, maker string) (Schedule, 
 		}
 	}
 	if maker != "" {
-		rows, err := p.cfg.DB.Query(ctx, `SELECT n FROM agent_schedules WHERE agent = ? AND maker = ? LIMIT 1`, p.cfg.Name, maker)
-		if err != nil {
-			return Schedule{}, fmt.Errorf("add schedule: %w", err)
-		}
-		if len(rows) > 0 {
-			return p.Schedule(ctx, scheduleID(rows[0].Int(0)))
+		if n, err := p.madeBy(ctx, maker); err != nil || n > 0 {
+			if err != nil {
+				return Schedule{}, err
+			}
+			return p.Schedule(ctx, scheduleID(n))
 		}
 	}
 	maker = or(maker, tidemark.NewID(now))
@@ -206,11 +205,16 @@ func (p *planner) add(ctx context.Context, s Schedule, maker string) (Schedule, 
 		return Schedule{}, fmt.Errorf("add schedule: %w", err)
 	}
 	p.rouse(next)
-	rows, err := p.cfg.DB.Query(ctx, `SELECT n FROM agent_schedules WHERE agent = ? AND maker = ? LIMIT 1`, p.cfg.Name, maker)
-	if err != nil || len(rows) == 0 {
-		return Schedule{}, fmt.Errorf("add schedule: %w", errors.Join(err, tidemark.ErrNotFound))
+	n, err := p.madeBy(ctx, maker)
+	if err != nil || n == 0 {
+		return Schedule{}, errors.Join(err, fmt.Errorf("add schedule: %w", tidemark.ErrNotFound))
 	}
-	return p.Schedule(ctx, scheduleID(rows[0].Int(0)))
+	return p.Schedule(ctx, scheduleID(n))
+}
+
+// madeBy is the number of the schedule that somebody made, 0 for none.
+func (p *planner) madeBy(ctx context.Context, maker string) (int64, error) {
+	return p.number(ctx, "add schedule", `SELECT n FROM agent_schedules WHERE agent = ? AND maker = ? LIMIT 1`, p.cfg.Name, maker)
 }
 
 func or(a, b string) string {
@@ -273,30 +277,22 @@ func (p *planner) scan(r tidemark.Row) (s Schedule, err error) {
 
 // Schedules lists all of an agent, the oldest first, each with its newest run.
 func (p *planner) Schedules(ctx context.Context) ([]Schedule, error) {
-	out := []Schedule{}
-	rows, err := p.cfg.DB.Query(ctx, `SELECT `+scheduleColumns+` FROM agent_schedules WHERE agent = ? ORDER BY n LIMIT ?`, p.cfg.Name, MaxSchedules)
-	if err != nil {
-		return nil, fmt.Errorf("list schedules: %w", err)
-	}
-	for _, r := range rows {
-		s, err := p.scan(r)
-		if err == nil {
-			err = p.withLast(ctx, &s)
-		}
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, s)
-	}
-	return out, nil
+	return read(ctx, p.core, "list schedules", p.withLast(ctx), `SELECT `+scheduleColumns+` FROM agent_schedules WHERE agent = ? ORDER BY n LIMIT ?`, p.cfg.Name, MaxSchedules)
 }
 
-func (p *planner) withLast(ctx context.Context, s *Schedule) error {
-	runs, err := p.runs(ctx, s.n, 1)
-	if len(runs) > 0 {
-		s.Last = &runs[0]
+// withLast reads a row, and the newest run of its schedule.
+func (p *planner) withLast(ctx context.Context) func(tidemark.Row) (Schedule, error) {
+	return func(r tidemark.Row) (Schedule, error) {
+		s, err := p.scan(r)
+		if err != nil {
+			return s, err
+		}
+		runs, err := p.runs(ctx, s.n, 1)
+		if len(runs) > 0 {
+			s.Last = &runs[0]
+		}
+		return s, err
 	}
-	return err
 }
 
 // Schedule returns one; ErrNotFound when there is none of that id.
@@ -305,18 +301,7 @@ func (p *planner) Schedule(ctx context.Context, id string) (Schedule, error) {
 	if err != nil {
 		return Schedule{}, err
 	}
-	rows, err := p.cfg.DB.Query(ctx, `SELECT `+scheduleColumns+` FROM agent_schedules WHERE agent = ? AND n = ? LIMIT 1`, p.cfg.Name, n)
-	if err != nil {
-		return Schedule{}, fmt.Errorf("read schedule %s: %w", id, err)
-	}
-	if len(rows) == 0 {
-		return Schedule{}, fmt.Errorf("schedule %s: %w", id, tidemark.ErrNotFound)
-	}
-	s, err := p.scan(rows[0])
-	if err == nil {
-		err = p.withLast(ctx, &s)
-	}
-	return s, err
+	return one(ctx, p.core, "read schedule "+id, "schedule "+id, p.withLast(ctx), `SELECT `+scheduleColumns+` FROM agent_schedules WHERE agent = ? AND n = ? LIMIT 1`, p.cfg.Name, n)
 }
 
 // ChangeSchedule gives a schedule what change makes of it: its fields, and whether it is on or paused. One that is on

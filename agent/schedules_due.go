@@ -114,16 +114,12 @@ func (p *planner) backInTime(ctx context.Context, now time.Time) error {
 	if seen != 0 && now.UnixMilli() >= seen {
 		return nil
 	}
-	rows, err := p.cfg.DB.Query(ctx, `SELECT `+scheduleColumns+` FROM agent_schedules WHERE agent = ? AND state = 'on' AND next > ? LIMIT ?`,
+	ahead, err := read(ctx, p.core, "read schedules", p.scan, `SELECT `+scheduleColumns+` FROM agent_schedules WHERE agent = ? AND state = 'on' AND next > ? LIMIT ?`,
 		p.cfg.Name, now.Add(farAhead).UnixMilli(), MaxSchedules)
 	if err != nil {
-		return fmt.Errorf("read schedules: %w", err)
+		return err
 	}
-	for _, r := range rows {
-		s, err := p.scan(r)
-		if err != nil {
-			return err
-		}
+	for _, s := range ahead {
 		if next, ok := s.plan.Next(now); ok && s.Next.Sub(next) > farAhead {
 			stmt := tidemark.Stmt{SQL: `UPDATE agent_schedules SET next = ? WHERE agent = ? AND n = ? AND next = ?`, Args: []any{next.UnixMilli(), p.cfg.Name, s.n, s.Next.UnixMilli()}}
 			if err := p.cfg.DB.Tx(ctx, []tidemark.Stmt{stmt}); err != nil {
@@ -139,17 +135,17 @@ func (p *planner) backInTime(ctx context.Context, now time.Time) error {
 func (p *planner) due(ctx context.Context, s Schedule, now time.Time) error {
 	last, missed := s.lastDue(now)
 	run := begun{schedule: s, due: last.UnixMilli(), missed: missed}
-	rows, err := p.cfg.DB.Query(ctx, `SELECT 1 FROM agent_schedule_runs WHERE agent = ? AND schedule = ? AND due = ? LIMIT 1`, p.cfg.Name, s.n, run.due)
+	done, err := p.number(ctx, "find run", `SELECT 1 FROM agent_schedule_runs WHERE agent = ? AND schedule = ? AND due = ? LIMIT 1`, p.cfg.Name, s.n, run.due)
 	if err != nil {
 		return err
 	}
-	if len(rows) > 0 { // it was done, before the clock was set back
+	if done > 0 { // it was done, before the clock was set back
 		return p.moved(p.cfg.DB.Tx(ctx, []tidemark.Stmt{p.moveStmt(s, now)}))
 	}
 	if now.Sub(last) > s.catchUp() {
 		return p.pass(ctx, run, now, RunMissed, "nothing ran at the time, and it is too late now (catchUp)")
 	}
-	rows, err = p.cfg.DB.Query(ctx, `SELECT schedule FROM agent_schedule_runs WHERE agent = ? AND state IN ('begun', 'running') LIMIT 1000`, p.cfg.Name)
+	rows, err := p.cfg.DB.Query(ctx, `SELECT schedule FROM agent_schedule_runs WHERE agent = ? AND state IN ('begun', 'running') LIMIT 1000`, p.cfg.Name)
 	if err != nil {
 		return err
 	}
@@ -340,14 +336,6 @@ func (p *planner) errandOf(ctx context.Context, s Schedule, due int64) (tidemark
 // saidLately names what a schedule delivered within a day, for the same not to be delivered again.
 func (p *planner) saidLately(ctx context.Context, n int64) ([]string, error) {
 	const most = 32
-	rows, err := p.cfg.DB.Query(ctx, `SELECT DISTINCT said FROM agent_schedule_runs WHERE agent = ? AND schedule = ? AND said <> '' AND finished > ? ORDER BY finished DESC LIMIT ?`,
+	return read(ctx, p.core, "read what was said", worded, `SELECT DISTINCT said FROM agent_schedule_runs WHERE agent = ? AND schedule = ? AND said <> '' AND finished > ? ORDER BY finished DESC LIMIT ?`,
 		p.cfg.Name, n, p.now().Add(-24*time.Hour).UnixMilli(), most)
-	if err != nil {
-		return nil, fmt.Errorf("read what was said: %w", err)
-	}
-	out := make([]string, len(rows))
-	for i, r := range rows {
-		out[i] = r.Text(0)
-	}
-	return out, nil
 }

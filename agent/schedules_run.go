@@ -70,23 +70,17 @@ func (p *planner) ScheduleRuns(ctx context.Context, id string, limit int) ([]Sch
 }
 
 func (p *planner) runs(ctx context.Context, n int64, limit int) ([]ScheduleRun, error) {
-	rows, err := p.cfg.DB.Query(ctx, `SELECT `+runColumns+` FROM agent_schedule_runs WHERE agent = ? AND schedule = ? ORDER BY due DESC LIMIT ?`, p.cfg.Name, n, limit)
-	if err != nil {
-		return nil, fmt.Errorf("list runs of schedule %s: %w", scheduleID(n), err)
+	return read(ctx, p.core, "list runs of schedule "+scheduleID(n), p.scanRun, `SELECT `+runColumns+` FROM agent_schedule_runs WHERE agent = ? AND schedule = ? ORDER BY due DESC LIMIT ?`, p.cfg.Name, n, limit)
+}
+
+func (p *planner) scanRun(r tidemark.Row) (run ScheduleRun, err error) {
+	err = json.Unmarshal(r.Bytes(7), &run)
+	run.Due, run.State, run.Reason, run.Missed = p.at(r.Int(0)), r.Text(1), r.Text(2), int(r.Int(4))
+	if run.Times = 0; r.Int(3) > 1 {
+		run.Times = int(r.Int(3))
 	}
-	out := make([]ScheduleRun, len(rows))
-	for i, r := range rows {
-		if err := json.Unmarshal(r.Bytes(7), &out[i]); err != nil {
-			return nil, fmt.Errorf("read a run of schedule %s: %w", scheduleID(n), err)
-		}
-		o := &out[i]
-		o.Due, o.State, o.Reason, o.Missed = p.at(r.Int(0)), r.Text(1), r.Text(2), int(r.Int(4))
-		if o.Times = 0; r.Int(3) > 1 {
-			o.Times = int(r.Int(3))
-		}
-		o.Started, o.Finished = p.at(r.Int(5)), p.at(r.Int(6))
-	}
-	return out, nil
+	run.Started, run.Finished = p.at(r.Int(5)), p.at(r.Int(6))
+	return run, err
 }
 
 // at is a stored time, in the agent's zone.
@@ -370,9 +364,9 @@ func (p *planner) tellOne(ctx context.Context, v Voices, n int64, text string) e
 	if err != nil || o.To == nil {
 		return err
 	}
-	rows, err := p.cfg.DB.Query(ctx, `SELECT max(due) FROM agent_schedule_runs WHERE agent = ? AND schedule = ? LIMIT 1`, p.cfg.Name, n)
+	last, err := p.number(ctx, "find run", `SELECT max(due) FROM agent_schedule_runs WHERE agent = ? AND schedule = ? LIMIT 1`, p.cfg.Name, n)
 	if err != nil {
 		return err
 	}
-	return v.Say(limited, p.mainKey(), fmt.Sprintf("schedule/%s/%d", scheduleID(n), rows[0].Int(0)), *o.To, text)
+	return v.Say(limited, p.mainKey(), fmt.Sprintf("schedule/%s/%d", scheduleID(n), last), *o.To, text)
 }

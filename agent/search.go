@@ -132,7 +132,7 @@ func merge(lines, ledger []Found) []Found {
 // all peers; the order that counts is made later, of what the scope may read.
 func (find *finder) ledgerLines(ctx context.Context, scope tidemark.Scope, terms []string) ([]Found, error) {
 	prefix := find.folder(scope)
-	rows, err := find.cfg.DB.Query(ctx, `SELECT `+factColumns+` FROM agent_words w JOIN agent_facts f ON f.seq = w.rowid
+	facts, err := read(ctx, find.core, "read facts", scanFact, `SELECT `+factColumns+` FROM agent_words w JOIN agent_facts f ON f.seq = w.rowid
 		JOIN agent_extractions x ON x.agent = f.agent AND x.id = f.extraction
 		WHERE agent_words MATCH ? AND f.agent = ? AND substr(f.path, 1, length(?)) = ?`+standing+` ORDER BY bm25(agent_words), f.seq DESC LIMIT ?`,
 		anyOf(terms), find.cfg.Name, prefix, prefix, searchFacts)
@@ -140,11 +140,7 @@ func (find *finder) ledgerLines(ctx context.Context, scope tidemark.Scope, terms
 		return nil, err
 	}
 	var out []Found
-	for _, r := range rows {
-		f, err := scanFact(r)
-		if err != nil {
-			return nil, err
-		}
+	for _, f := range facts {
 		if find.cfg.Sharing.MayRead(scope, f.Path) == nil {
 			out = append(out, Found{Path: f.Path, Text: f.Text, Session: f.Session, Sources: f.Sources})
 		}

@@ -98,19 +98,5 @@ func (d *directory) Tree(ctx context.Context, cursor string, limit int, newest b
 
 // Snapshot returns one of them by its id, which for a branch is its key; an unknown one is tidemark.ErrNotFound.
 func (d *directory) Snapshot(ctx context.Context, id string) (snapshot.Node, error) {
-	rows, err := d.cfg.DB.Query(ctx, `SELECT node FROM agent_nodes n WHERE agent = ? AND id = ? AND `+isShown+` LIMIT 1`, d.cfg.Name, id)
-	if err != nil {
-		return snapshot.Node{}, fmt.Errorf("read snapshot %.80q: %w", id, err)
-	}
-	if len(rows) > 0 {
-		return scanNode(rows[0])
-	}
-	return snapshot.Node{}, fmt.Errorf("snapshot %.80q: %w", id, tidemark.ErrNotFound)
-}
-
-func scanNode(r tidemark.Row) (n snapshot.Node, err error) {
-	if err = json.Unmarshal(r.Bytes(0), &n); err != nil {
-		err = fmt.Errorf("read snapshots: %w", err)
-	}
-	return n, err
+	return one(ctx, d.core, "read snapshots", fmt.Sprintf("snapshot %.80q", id), decoded[snapshot.Node], `SELECT node FROM agent_nodes n WHERE agent = ? AND id = ? AND `+isShown+` LIMIT 1`, d.cfg.Name, id)
 }
