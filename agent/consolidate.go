@@ -64,13 +64,11 @@ func (led *ledger) Consolidate(ctx context.Context) (Consolidated, error) {
 		return c, fmt.Errorf("sweep facts: %w", err)
 	}
 	c.Decided, c.Unread, err = led.reconcile(ctx, nights)
-	var silent *unasked
-	var garbled *unread
-	var rest remaining
+	left, silent := err, errors.Is(err, errUnasked)
 	switch { // the digest does not wait for a key, and a model that babbles does so in an hour, too
-	case errors.As(err, &silent), errors.As(err, &garbled):
+	case silent, errors.Is(err, errUnread), errors.Is(err, errPassed):
 		c.Reconciled, c.Waiting = false, err.Error()
-	case errors.As(err, &rest):
+	case errors.Is(err, errRemaining):
 		c.Reconciled, c.Note = false, err.Error()
 	case err != nil:
 		return c, fmt.Errorf("sweep facts: %w", err)
@@ -91,10 +89,10 @@ func (led *ledger) Consolidate(ctx context.Context) (Consolidated, error) {
 	if err := led.cfg.DB.Tx(ctx, []tidemark.Stmt{{
 		SQL:  `INSERT INTO agent_nights(agent, at, note) VALUES(?, ?, ?) ON CONFLICT(agent) DO UPDATE SET at = excluded.at, note = excluded.note`,
 		Args: []any{led.cfg.Name, led.now().UnixMilli(), string(note)},
-	}}); err != nil || silent == nil {
+	}}); err != nil || !silent {
 		return c, err
 	}
-	return c, fmt.Errorf("sweep facts: %w", silent)
+	return c, fmt.Errorf("sweep facts: %w", left)
 }
 
 // unreadNights is how many nights in a row the last answers could not be read.

@@ -33,10 +33,10 @@ func (led *ledger) reconciles() bool { return led.cfg.Reconcile && led.cfg.Model
 // reconcile compares the facts that came since the last sweep with those that stand (Annex A.3), and returns
 // how many decisions that gave. Window by window, decisions and the place up to which they go are one
 // transaction: a crash costs the work of one window and decides nothing twice. A model that does not answer, or
-// whose answer cannot be read, holds the place, not what it says of another person's facts: it is an [unasked] or an
-// [unread], and the next sweep asks again. A window whose answer could not be read in so many nights before is passed over, so that one
+// whose answer cannot be read, holds the place, not what it says of another person's facts: it is errUnasked or
+// errUnread, and the next sweep asks again. A window whose answer could not be read in so many nights before is passed over, so that one
 // that a model cannot cope with does not hold up all others; the error says so. What is left for the next sweep for
-// another reason is a [remaining]. It also returns in how many nights by now the answer on the next window could not be read.
+// another reason is errRemaining. It also returns in how many nights by now the answer on the next window could not be read.
 func (led *ledger) reconcile(ctx context.Context, unreadNights int) (decided, nights int, err error) {
 	if !led.reconciles() {
 		return 0, 0, nil
@@ -52,21 +52,23 @@ func (led *ledger) reconcile(ctx context.Context, unreadNights int) (decided, ni
 			return decided, 0, cmp.Or(err, passed)
 		}
 		var stmts []tidemark.Stmt
-		var silent *unasked
-		var garbled *unread
+		var silent, garbled *uncompared
 		for _, group := range groups(fresh) {
-			if silent != nil {
-				break
-			}
 			more, err := led.decide(ctx, group)
-			if err != nil && !errors.As(err, &silent) && !errors.As(err, &garbled) {
+			var why *uncompared
+			if err != nil && !errors.As(err, &why) {
 				return decided, unreadNights, err
 			}
-			stmts = append(stmts, more...)
+			if stmts = append(stmts, more...); errors.Is(err, errUnasked) {
+				silent = why
+				break
+			} else if err != nil {
+				garbled = why
+			}
 		}
 		n, next := len(stmts), fresh[len(fresh)-1].seq
 		if garbled != nil && unreadNights+1 >= sweepUnread {
-			garbled.passed = true
+			garbled.what = errPassed
 			led.cfg.Logger.Warn("sweep by a model", "agent", led.cfg.Name, "nights", unreadNights+1, "err", garbled)
 			passed, garbled, unreadNights = garbled, nil, 0
 		}
@@ -93,30 +95,21 @@ func (led *ledger) reconcile(ctx context.Context, unreadNights int) (decided, ni
 	return decided, unreadNights, both(passed, remaining(fmt.Sprintf("%d facts are compared in one night", sweepWindows*sweepWindow)))
 }
 
-// unasked says that a model could not be asked: a key is wrong, a quota used up, nobody answers in time.
-type unasked struct{ err error }
+// uncompared says why facts are not compared yet.
+type uncompared struct{ what, err error }
 
-func (u *unasked) Error() string { return "no model compares facts: " + u.err.Error() }
-func (u *unasked) Unwrap() error { return u.err }
+func (u *uncompared) Error() string   { return u.what.Error() + ": " + u.err.Error() }
+func (u *uncompared) Unwrap() []error { return []error{u.what, u.err} }
 
-// unread says that a model answered with what is no answer.
-type unread struct {
-	err    error
-	passed bool // it is not asked again
-}
+var (
+	errUnasked = errors.New("no model compares facts") // a key is wrong, a quota used up, nobody answers in time
+	errUnread  = errors.New("the answer of the model that compares facts cannot be read")
+	errPassed  = errors.New("for so many nights the answer of the model that compares facts could not be read that they are left as they are")
+	// errRemaining is of facts that nothing keeps from being compared.
+	errRemaining = errors.New("the rest is compared the next night")
+)
 
-func (u *unread) Error() string {
-	if u.passed {
-		return "for so many nights the answer of the model that compares facts could not be read that they are left as they are: " + u.err.Error()
-	}
-	return "the answer of the model that compares facts cannot be read: " + u.err.Error()
-}
-func (u *unread) Unwrap() error { return u.err }
-
-// remaining says why facts are left that nothing keeps from being compared.
-type remaining string
-
-func (r remaining) Error() string { return "the rest is compared the next night: " + string(r) }
+func remaining(why string) error { return &uncompared{errRemaining, errors.New(why)} }
 
 // both is two errors in one line.
 func both(a, b error) error {
@@ -310,7 +303,7 @@ func (led *ledger) settled(ctx context.Context, decisions []memory.Decision) (ma
 }
 
 // askModel has the model compare a window. Whatever is wrong with its answer decides nothing. That it did not
-// answer, for want of a key or of time, is an [unasked], and that its answer cannot be read an [unread]: the window is
+// answer, for want of a key or of time, is errUnasked, and that its answer cannot be read errUnread: the window is
 // asked again.
 func (led *ledger) askModel(ctx context.Context, w memory.Window) ([]memory.Decision, error) {
 	limited, stop := led.cfg.Runtime.WithTimeout(ctx, sweepCall)
@@ -318,10 +311,10 @@ func (led *ledger) askModel(ctx context.Context, w memory.Window) ([]memory.Deci
 	reply, err := tidemark.Complete(limited, led.cfg.Model, w.Ask(led.cfg.ModelName))
 	var api *tidemark.APIError
 	if errors.As(err, &api) && api.Type == tidemark.EmptyReply {
-		return nil, &unread{err: err}
+		return nil, &uncompared{errUnread, err}
 	}
 	if answered := errors.As(err, &api) && (api.Class == tidemark.ClassOverflow || api.Class == tidemark.ClassRefusal); err != nil && !answered {
-		return nil, &unasked{err}
+		return nil, &uncompared{errUnasked, err}
 	}
 	var decisions []memory.Decision
 	refused, garbled := 0, false
@@ -333,7 +326,7 @@ func (led *ledger) askModel(ctx context.Context, w memory.Window) ([]memory.Deci
 		led.cfg.Logger.Warn("sweep by a model", "agent", led.cfg.Name, "facts", len(w.Fresh), "refused", refused, "err", err)
 	}
 	if garbled {
-		return nil, &unread{err: err}
+		return nil, &uncompared{errUnread, err}
 	}
 	return decisions, nil
 }
