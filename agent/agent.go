@@ -206,46 +206,43 @@ var tables = []string{
 }
 
 // own reports a scope of another agent, whose memory this one must not touch.
-func (a *core) own(scope tidemark.Scope) error {
-	if scope.Agent != a.cfg.Name {
-		return fmt.Errorf("agent %s: the scope is of agent %.80q: %w", a.cfg.Name, scope.Agent, tidemark.ErrForbidden)
+func (c *core) own(scope tidemark.Scope) error {
+	if scope.Agent != c.cfg.Name {
+		return fmt.Errorf("agent %s: the scope is of agent %.80q: %w", c.cfg.Name, scope.Agent, tidemark.ErrForbidden)
 	}
 	return nil
 }
 
 // blobKey is where a memory file lies in the bucket.
-func (a *core) blobKey(path string) string { return memory.Folder(a.cfg.Name) + path }
+func (c *core) blobKey(path string) string { return memory.Folder(c.cfg.Name) + path }
 
-func (a *core) now() time.Time { return a.cfg.Runtime.Now() }
+func (c *core) now() time.Time { return c.cfg.Runtime.Now() }
 
 // schedule asks for a Wake.
-func (a *core) schedule(at time.Time) {
-	if a.cfg.Schedule != nil && !at.IsZero() {
-		a.cfg.Schedule(a.Soonest(at))
+func (c *core) schedule(at time.Time) {
+	if c.cfg.Schedule != nil && !at.IsZero() {
+		c.cfg.Schedule(c.Soonest(at))
 	}
 }
 
-func (a *core) mainKey() tidemark.Key { return tidemark.Key("agent:" + a.cfg.Name + ":main") }
+func (c *core) mainKey() tidemark.Key { return tidemark.Key("agent:" + c.cfg.Name + ":main") }
 
 // rest lets others have the processor between two pages of a long reading.
-func (a *core) rest(ctx context.Context) error { return a.cfg.Runtime.Sleep(ctx, time.Millisecond) }
+func (c *core) rest(ctx context.Context) error { return c.cfg.Runtime.Sleep(ctx, time.Millisecond) }
 
 // sweepAt is when the next sweep is planned, zero for not yet.
-func (a *core) sweepAt(ctx context.Context) (time.Time, error) {
-	rows, err := a.cfg.DB.Query(ctx, `SELECT next FROM agent_writes WHERE agent = ? AND path = ? LIMIT 1`, a.cfg.Name, sweepMarker)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("read plan of the sweep: %w", err)
+func (c *core) sweepAt(ctx context.Context) (time.Time, error) {
+	ms, err := c.number(ctx, "read plan of the sweep", `SELECT next FROM agent_writes WHERE agent = ? AND path = ? LIMIT 1`, c.cfg.Name, sweepMarker)
+	if err != nil || ms == 0 {
+		return time.Time{}, err
 	}
-	if len(rows) == 0 {
-		return time.Time{}, nil
-	}
-	return time.UnixMilli(rows[0].Int(0)), nil
+	return time.UnixMilli(ms), nil
 }
 
 // Soonest is when the agent wants to be woken, where its host is about to set its alarm to a time: that time, or
 // earlier, for what came up since.
-func (a *core) Soonest(at time.Time) time.Time {
-	if soon := a.soon.Load(); soon != 0 {
+func (c *core) Soonest(at time.Time) time.Time {
+	if soon := c.soon.Load(); soon != 0 {
 		return earliest(at, time.UnixMilli(soon))
 	}
 	return at

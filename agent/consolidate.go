@@ -53,34 +53,32 @@ type Consolidated struct {
 
 // Consolidate does what belongs to the night, now: the sweep over new facts, then the digest. Doing it twice
 // changes nothing the second time, and what was cut off goes on where it stood.
-func (a *ledger) Consolidate(ctx context.Context) (Consolidated, error) {
-	c := Consolidated{Written: []string{}, Digest: a.cfg.Digest, Reconciled: a.reconciles()}
+func (led *ledger) Consolidate(ctx context.Context) (Consolidated, error) {
+	c := Consolidated{Written: []string{}, Digest: led.cfg.Digest, Reconciled: led.reconciles()}
 	if !c.Digest && !c.Reconciled {
 		c.Note = "nothing is on: set memory.digest, or recall.reconcile to model"
 		return c, nil
 	}
-	nights, err := a.unreadNights(ctx)
+	nights, err := led.unreadNights(ctx)
 	if err != nil {
 		return c, fmt.Errorf("sweep facts: %w", err)
 	}
-	c.Decided, c.Unread, err = a.reconcile(ctx, nights)
-	var silent *unasked
-	var garbled *unread
-	var rest remaining
+	c.Decided, c.Unread, err = led.reconcile(ctx, nights)
+	left, silent := err, errors.Is(err, errUnasked)
 	switch { // the digest does not wait for a key, and a model that babbles does so in an hour, too
-	case errors.As(err, &silent), errors.As(err, &garbled):
+	case silent, errors.Is(err, errUnread), errors.Is(err, errPassed):
 		c.Reconciled, c.Waiting = false, err.Error()
-	case errors.As(err, &rest):
+	case errors.Is(err, errRemaining):
 		c.Reconciled, c.Note = false, err.Error()
 	case err != nil:
 		return c, fmt.Errorf("sweep facts: %w", err)
 	}
 	if c.Digest {
-		d, err := a.digest(ctx)
+		d, err := led.digest(ctx)
 		if err != nil {
 			return c, fmt.Errorf("digest: %w", err)
 		}
-		if err := a.writeDigest(ctx, d, &c); err != nil {
+		if err := led.writeDigest(ctx, d, &c); err != nil {
 			return c, fmt.Errorf("digest: %w", err)
 		}
 	}
@@ -88,18 +86,18 @@ func (a *ledger) Consolidate(ctx context.Context) (Consolidated, error) {
 	if err != nil {
 		return c, err
 	}
-	if err := a.cfg.DB.Tx(ctx, []tidemark.Stmt{{
+	if err := led.cfg.DB.Tx(ctx, []tidemark.Stmt{{
 		SQL:  `INSERT INTO agent_nights(agent, at, note) VALUES(?, ?, ?) ON CONFLICT(agent) DO UPDATE SET at = excluded.at, note = excluded.note`,
-		Args: []any{a.cfg.Name, a.now().UnixMilli(), string(note)},
-	}}); err != nil || silent == nil {
+		Args: []any{led.cfg.Name, led.now().UnixMilli(), string(note)},
+	}}); err != nil || !silent {
 		return c, err
 	}
-	return c, fmt.Errorf("sweep facts: %w", silent)
+	return c, fmt.Errorf("sweep facts: %w", left)
 }
 
 // unreadNights is how many nights in a row the last answers could not be read.
-func (a *ledger) unreadNights(ctx context.Context) (int, error) {
-	rows, err := a.cfg.DB.Query(ctx, `SELECT note FROM agent_nights WHERE agent = ? LIMIT 1`, a.cfg.Name)
+func (led *ledger) unreadNights(ctx context.Context) (int, error) {
+	rows, err := led.cfg.DB.Query(ctx, `SELECT note FROM agent_nights WHERE agent = ? LIMIT 1`, led.cfg.Name)
 	if err != nil || len(rows) == 0 || rows[0].Text(0) == "" {
 		return 0, err
 	}
@@ -111,28 +109,28 @@ func (a *ledger) unreadNights(ctx context.Context) (int, error) {
 }
 
 // Digest returns the digest as it would be written now.
-func (a *ledger) Digest(ctx context.Context) (memory.Digested, error) {
-	d, err := a.digest(ctx)
+func (led *ledger) Digest(ctx context.Context) (memory.Digested, error) {
+	d, err := led.digest(ctx)
 	if err != nil {
 		return d, fmt.Errorf("digest: %w", err)
 	}
 	return d, nil
 }
 
-func (a *ledger) digest(ctx context.Context) (memory.Digested, error) {
-	lines, err := a.factLines(ctx)
+func (led *ledger) digest(ctx context.Context) (memory.Digested, error) {
+	lines, err := led.factLines(ctx)
 	if err != nil {
 		return memory.Digested{}, err
 	}
-	past, err := a.sittingLines(ctx)
+	past, err := led.sittingLines(ctx)
 	if err != nil {
 		return memory.Digested{}, err
 	}
-	return memory.WriteDigest(append(lines, past...), a.cfg.DigestLines), nil
+	return memory.WriteDigest(append(lines, past...), led.cfg.DigestLines), nil
 }
 
 // factLines returns what the owner's facts say that count still. What was learned from others never stands there.
-func (a *ledger) factLines(ctx context.Context) ([]memory.Line, error) {
+func (led *ledger) factLines(ctx context.Context) ([]memory.Line, error) {
 	type known struct {
 		line int
 		days map[string]bool
@@ -140,8 +138,8 @@ func (a *ledger) factLines(ctx context.Context) ([]memory.Line, error) {
 	at := map[string]*known{}
 	var lines []memory.Line
 	for before := int64(1 << 53); len(lines) < digestFacts; {
-		rows, err := a.cfg.DB.Query(ctx, `SELECT f.seq, f.text, f.fold, f.path, x.at, x.session_key FROM agent_facts f JOIN agent_extractions x ON x.agent = f.agent AND x.id = f.extraction
-			WHERE f.agent = ? AND x.peer = '' AND f.seq < ?`+standing+` ORDER BY f.seq DESC LIMIT ?`, a.cfg.Name, before, digestPage)
+		rows, err := led.cfg.DB.Query(ctx, `SELECT f.seq, f.text, f.fold, f.path, x.at, x.session_key FROM agent_facts f JOIN agent_extractions x ON x.agent = f.agent AND x.id = f.extraction
+			WHERE f.agent = ? AND x.peer = '' AND f.seq < ?`+standing+` ORDER BY f.seq DESC LIMIT ?`, led.cfg.Name, before, digestPage)
 		if err != nil {
 			return nil, err
 		}
@@ -169,22 +167,18 @@ func (a *ledger) factLines(ctx context.Context) ([]memory.Line, error) {
 }
 
 // sittingLines returns a line for each sitting and each compaction of the owner's conversations, the newest.
-func (a *ledger) sittingLines(ctx context.Context) ([]memory.Line, error) {
+func (led *ledger) sittingLines(ctx context.Context) ([]memory.Line, error) {
 	var lines []memory.Line
-	rows, err := a.cfg.DB.Query(ctx, `SELECT body FROM agent_episodes WHERE agent = ? AND owner = 1 ORDER BY at DESC, key, first LIMIT ?`, a.cfg.Name, digestSittings)
+	sittings, err := read(ctx, led.core, "read sittings", decoded[memory.Sitting], `SELECT body FROM agent_episodes WHERE agent = ? AND owner = 1 ORDER BY at DESC, key, first LIMIT ?`, led.cfg.Name, digestSittings)
 	if err != nil {
 		return nil, err
 	}
-	for _, r := range rows {
-		var s memory.Sitting
-		if err := json.Unmarshal(r.Bytes(0), &s); err != nil {
-			return nil, fmt.Errorf("read sitting: %w", err)
-		}
+	for _, s := range sittings {
 		if s.Key.Scope().Owner {
-			lines = append(lines, memory.Line{ID: "e" + string(s.First), Text: s.Line(a.cfg.Zone), Importance: sittingImportance, At: s.From, Past: true})
+			lines = append(lines, memory.Line{ID: "e" + string(s.First), Text: s.Line(led.cfg.Zone), Importance: sittingImportance, At: s.From, Past: true})
 		}
 	}
-	archives, err := a.ownArchives(ctx)
+	archives, err := led.ownArchives(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -193,21 +187,21 @@ func (a *ledger) sittingLines(ctx context.Context) ([]memory.Line, error) {
 			i.At = at
 		}
 		lines = append(lines, memory.Line{ID: compactionMark + i.Key, Importance: summaryImportance, At: i.At, Past: true,
-			Text: fmt.Sprintf("%s %s: %d messages left the context, whole in %s", i.At.In(a.cfg.Zone).Format("2006-01-02 15:04"), i.SessionKey, i.Messages, strings.TrimPrefix(i.Key, memory.Folder(a.cfg.Name)))})
+			Text: fmt.Sprintf("%s %s: %d messages left the context, whole in %s", i.At.In(led.cfg.Zone).Format("2006-01-02 15:04"), i.SessionKey, i.Messages, strings.TrimPrefix(i.Key, memory.Folder(led.cfg.Name)))})
 	}
 	return lines, nil
 }
 
 // ownArchives returns the newest archives of the owner's conversations, newest first. All are looked through,
 // page by page: whose one is stands in what is told of it alone.
-func (a *ledger) ownArchives(ctx context.Context) ([]archive.Info, error) {
+func (led *ledger) ownArchives(ctx context.Context) ([]archive.Info, error) {
 	var own []archive.Info
 	newest := func() {
 		slices.SortStableFunc(own, func(x, y archive.Info) int { return cmp.Or(y.At.Compare(x.At), cmp.Compare(x.Key, y.Key)) })
 		own = own[:min(len(own), digestArchives)]
 	}
 	for after := ""; ; {
-		rows, err := a.cfg.DB.Query(ctx, `SELECT key, info FROM agent_archives WHERE agent = ? AND key > ? ORDER BY key LIMIT ?`, a.cfg.Name, after, digestArchives)
+		rows, err := led.cfg.DB.Query(ctx, `SELECT key, info FROM agent_archives WHERE agent = ? AND key > ? ORDER BY key LIMIT ?`, led.cfg.Name, after, digestArchives)
 		if err != nil {
 			return nil, err
 		}
@@ -225,7 +219,7 @@ func (a *ledger) ownArchives(ctx context.Context) ([]archive.Info, error) {
 		if len(rows) < digestArchives {
 			return own, nil
 		}
-		if err := a.rest(ctx); err != nil {
+		if err := led.rest(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -233,26 +227,26 @@ func (a *ledger) ownArchives(ctx context.Context) ([]archive.Info, error) {
 
 // writeDigest puts the files of a digest into the bucket: details first, so that no link dangles. A detail file
 // that is not needed any more says so.
-func (a *ledger) writeDigest(ctx context.Context, d memory.Digested, c *Consolidated) error {
+func (led *ledger) writeDigest(ctx context.Context, d memory.Digested, c *Consolidated) error {
 	c.Entries, c.DetailSize = d.Shown, len(d.Details)
 	wanted := map[string]bool{memory.DigestFile: true}
 	for _, f := range d.Details {
 		c.Entries, c.Demoted = c.Entries+f.Lines, c.Demoted+f.Lines
 		wanted[memory.DetailFile(f.Slug)] = true
-		if err := a.putDigest(ctx, memory.DetailFile(f.Slug), f.Text, c); err != nil {
+		if err := led.putDigest(ctx, memory.DetailFile(f.Slug), f.Text, c); err != nil {
 			return err
 		}
 	}
-	if err := a.putDigest(ctx, memory.DigestFile, d.Text, c); err != nil {
+	if err := led.putDigest(ctx, memory.DigestFile, d.Text, c); err != nil {
 		return err
 	}
-	rows, err := a.cfg.DB.Query(ctx, `SELECT path FROM agent_digest_files WHERE agent = ? LIMIT ?`, a.cfg.Name, digestPage)
+	rows, err := led.cfg.DB.Query(ctx, `SELECT path FROM agent_digest_files WHERE agent = ? LIMIT ?`, led.cfg.Name, digestPage)
 	if err != nil {
 		return err
 	}
 	for _, r := range rows {
 		if path := r.Text(0); !wanted[path] && !wanted[original(path)] {
-			if err := a.putDigest(ctx, path, unneeded, c); err != nil {
+			if err := led.putDigest(ctx, path, unneeded, c); err != nil {
 				return err
 			}
 		}
@@ -267,16 +261,16 @@ const unneeded = "# Memory digest\n\nEverything that stood here fits into [the d
 func original(path string) string { return strings.ReplaceAll(path, ".suggested.", ".") }
 
 // putDigest writes one file unless a person has: then what is there stays, and ours goes beside it.
-func (a *ledger) putDigest(ctx context.Context, path, text string, c *Consolidated) error {
-	done, err := a.putOurs(ctx, path, text)
+func (led *ledger) putDigest(ctx context.Context, path, text string, c *Consolidated) error {
+	done, err := led.putOurs(ctx, path, text)
 	switch {
 	case errors.Is(err, errEdited):
 		beside := memory.Suggestion(path)
 		if text == unneeded || strings.Contains(path, ".suggested.") {
 			return nil
 		}
-		a.cfg.Logger.Warn("the digest was edited and stays as it is", "agent", a.cfg.Name, "path", path, "suggestion", beside)
-		if _, err := a.putOurs(ctx, beside, text); err != nil && !errors.Is(err, errEdited) {
+		led.cfg.Logger.Warn("the digest was edited and stays as it is", "agent", led.cfg.Name, "path", path, "suggestion", beside)
+		if _, err := led.putOurs(ctx, beside, text); err != nil && !errors.Is(err, errEdited) {
 			return err
 		}
 		c.Suggested = append(c.Suggested, beside)
@@ -296,10 +290,10 @@ var errEdited = errors.New("a person edited the file")
 
 // putOurs writes a file if it is absent or as we left it. Two nights at once may both write: what the other wrote
 // meanwhile is ours, too. done is false when nothing changes.
-func (a *ledger) putOurs(ctx context.Context, path, text string) (done bool, err error) {
+func (led *ledger) putOurs(ctx context.Context, path, text string) (done bool, err error) {
 	const tries = 5
 	for range tries {
-		if done, err = a.putOnce(ctx, path, text); !errors.Is(err, tidemark.ErrConflict) {
+		if done, err = led.putOnce(ctx, path, text); !errors.Is(err, tidemark.ErrConflict) {
 			return done, err
 		}
 	}
@@ -309,12 +303,12 @@ func (a *ledger) putOurs(ctx context.Context, path, text string) (done bool, err
 // putOnce is putOurs; a file that another one writes meanwhile is ErrConflict. What is about to be written is
 // noted first, so that a crash behind the write does not make our own text look like a person's, and stays noted:
 // another night may write, too, and note it later or not at all.
-func (a *ledger) putOnce(ctx context.Context, path, text string) (done bool, err error) {
-	file, opt, err := a.files.load(ctx, path)
+func (led *ledger) putOnce(ctx context.Context, path, text string) (done bool, err error) {
+	file, opt, err := led.files.load(ctx, path)
 	if err != nil {
 		return false, err
 	}
-	rows, err := a.cfg.DB.Query(ctx, `SELECT hash, next FROM agent_digest_files WHERE agent = ? AND path = ? LIMIT 1`, a.cfg.Name, path)
+	rows, err := led.cfg.DB.Query(ctx, `SELECT hash, next FROM agent_digest_files WHERE agent = ? AND path = ? LIMIT 1`, led.cfg.Name, path)
 	if err != nil {
 		return false, err
 	}
@@ -322,31 +316,31 @@ func (a *ledger) putOnce(ctx context.Context, path, text string) (done bool, err
 	ours := opt.IfAbsent || len(rows) > 0 && (now == rows[0].Text(0) || strings.Contains(rows[0].Text(1), now))
 	switch {
 	case !ours && now != want:
-		return false, errors.Join(errEdited, a.noteDigest(ctx, path, `UPDATE SET edited = 1`, "", ""))
+		return false, errors.Join(errEdited, led.noteDigest(ctx, path, `UPDATE SET edited = 1`, "", ""))
 	case opt.IfAbsent && text == unneeded:
 		return false, nil
 	case now == want && !opt.IfAbsent:
-		return false, a.noteDigest(ctx, path, `UPDATE SET hash = excluded.hash, edited = 0`, want, "")
+		return false, led.noteDigest(ctx, path, `UPDATE SET hash = excluded.hash, edited = 0`, want, "")
 	}
 	const noted = 8 * (sha256.Size*2 + 1) // the newest that were written
 	add := fmt.Sprintf(`UPDATE SET next = CASE WHEN instr(next, trim(excluded.next)) THEN next ELSE substr(next || excluded.next, -%d) END`, noted)
-	if err := a.noteDigest(ctx, path, add, "", " "+want); err != nil {
+	if err := led.noteDigest(ctx, path, add, "", " "+want); err != nil {
 		return false, err
 	}
 	opt.ContentType = markdown
-	if _, err := a.cfg.Blobs.Put(ctx, a.blobKey(path), bytes.NewReader([]byte(text)), int64(len(text)), opt); err != nil {
+	if _, err := led.cfg.Blobs.Put(ctx, led.blobKey(path), bytes.NewReader([]byte(text)), int64(len(text)), opt); err != nil {
 		return false, err
 	}
-	return true, a.noteDigest(ctx, path, `UPDATE SET hash = excluded.hash, edited = 0`, want, "")
+	return true, led.noteDigest(ctx, path, `UPDATE SET hash = excluded.hash, edited = 0`, want, "")
 }
 
-func (a *ledger) noteDigest(ctx context.Context, path, update, hash, next string) error {
+func (led *ledger) noteDigest(ctx context.Context, path, update, hash, next string) error {
 	edited := 0
 	if hash == "" && next == "" {
 		edited = 1
 	}
-	return a.cfg.DB.Tx(ctx, []tidemark.Stmt{{SQL: `INSERT INTO agent_digest_files(agent, path, hash, next, edited) VALUES(?, ?, ?, ?, ?) ON CONFLICT(agent, path) DO ` + update,
-		Args: []any{a.cfg.Name, path, hash, next, edited}}})
+	return led.cfg.DB.Tx(ctx, []tidemark.Stmt{{SQL: `INSERT INTO agent_digest_files(agent, path, hash, next, edited) VALUES(?, ?, ?, ?, ?) ON CONFLICT(agent, path) DO ` + update,
+		Args: []any{led.cfg.Name, path, hash, next, edited}}})
 }
 
 // Night is what is known of the last consolidation.
@@ -360,10 +354,10 @@ type Night struct {
 }
 
 // LastNight tells of the last consolidation; its zero value is that of an agent that never did one.
-func (a *ledger) LastNight(ctx context.Context) (Night, error) {
+func (led *ledger) LastNight(ctx context.Context) (Night, error) {
 	var n Night
-	rows, err := a.cfg.DB.Query(ctx, `SELECT coalesce((SELECT at FROM agent_nights WHERE agent = ?), 0), coalesce((SELECT note FROM agent_nights WHERE agent = ?), ''),
-		(SELECT count(*) FROM agent_facts f WHERE f.agent = ? AND `+inForce+`) LIMIT 1`, a.cfg.Name, a.cfg.Name, a.cfg.Name)
+	rows, err := led.cfg.DB.Query(ctx, `SELECT coalesce((SELECT at FROM agent_nights WHERE agent = ?), 0), coalesce((SELECT note FROM agent_nights WHERE agent = ?), ''),
+		(SELECT count(*) FROM agent_facts f WHERE f.agent = ? AND `+inForce+`) LIMIT 1`, led.cfg.Name, led.cfg.Name, led.cfg.Name)
 	if err != nil {
 		return n, fmt.Errorf("read the last night: %w", err)
 	}
@@ -373,7 +367,7 @@ func (a *ledger) LastNight(ctx context.Context) (Night, error) {
 	if n.Superseded = int(rows[0].Int(2)); rows[0].Text(1) != "" {
 		n.Last = rows[0].Bytes(1)
 	}
-	past, err := a.sittingLines(ctx)
+	past, err := led.sittingLines(ctx)
 	if err != nil {
 		return n, fmt.Errorf("read the last night: %w", err)
 	}
@@ -384,23 +378,17 @@ func (a *ledger) LastNight(ctx context.Context) (Night, error) {
 			n.Sittings++
 		}
 	}
-	rows, err = a.cfg.DB.Query(ctx, `SELECT path FROM agent_digest_files WHERE agent = ? AND edited = 1 ORDER BY path LIMIT ?`, a.cfg.Name, digestPage)
-	if err != nil {
-		return n, fmt.Errorf("read the last night: %w", err)
-	}
-	for _, r := range rows {
-		n.Edited = append(n.Edited, r.Text(0))
-	}
-	return n, nil
+	n.Edited, err = read(ctx, led.core, "read the last night", worded, `SELECT path FROM agent_digest_files WHERE agent = ? AND edited = 1 ORDER BY path LIMIT ?`, led.cfg.Name, digestPage)
+	return n, err
 }
 
 // Sittings stores what a session tells of its sittings; the same one twice is one. They are derived: a longer
 // one with the same beginning takes the place of a shorter.
-func (a *ledger) Sittings(ctx context.Context, sittings []memory.Sitting) error {
+func (led *ledger) Sittings(ctx context.Context, sittings []memory.Sitting) error {
 	var stmts []tidemark.Stmt
 	for _, s := range sittings {
-		if s.Key.Agent() != a.cfg.Name || s.First == "" {
-			return fmt.Errorf("sitting of %.80q told to agent %s: %w", s.Key, a.cfg.Name, tidemark.ErrInvalid)
+		if s.Key.Agent() != led.cfg.Name || s.First == "" {
+			return fmt.Errorf("sitting of %.80q told to agent %s: %w", s.Key, led.cfg.Name, tidemark.ErrInvalid)
 		}
 		raw, err := json.Marshal(s)
 		if err != nil {
@@ -408,16 +396,16 @@ func (a *ledger) Sittings(ctx context.Context, sittings []memory.Sitting) error 
 		}
 		stmts = append(stmts, tidemark.Stmt{SQL: `INSERT INTO agent_episodes(agent, key, first, at, body, owner) VALUES(?, ?, ?, ?, ?, ?)
 			ON CONFLICT(agent, key, first) DO UPDATE SET body = excluded.body, owner = excluded.owner`,
-			Args: []any{a.cfg.Name, string(s.Key), string(s.First), s.From.UnixMilli(), string(raw), s.Key.Scope().Owner}})
+			Args: []any{led.cfg.Name, string(s.Key), string(s.First), s.From.UnixMilli(), string(raw), s.Key.Scope().Owner}})
 	}
 	if len(stmts) == 0 {
 		return nil
 	}
 	for _, owner := range []bool{true, false} { // what others say takes no room from the owner's
 		stmts = append(stmts, tidemark.Stmt{SQL: `DELETE FROM agent_episodes WHERE agent = ? AND owner = ? AND at < (SELECT at FROM agent_episodes WHERE agent = ? AND owner = ? ORDER BY at DESC LIMIT 1 OFFSET ?)`,
-			Args: []any{a.cfg.Name, owner, a.cfg.Name, owner, keepSittings}})
+			Args: []any{led.cfg.Name, owner, led.cfg.Name, owner, keepSittings}})
 	}
-	if err := a.cfg.DB.Tx(ctx, stmts); err != nil {
+	if err := led.cfg.DB.Tx(ctx, stmts); err != nil {
 		return fmt.Errorf("store sittings: %w", err)
 	}
 	return nil

@@ -30,14 +30,14 @@ const (
 // behind the last part that is closed. Parts that do not follow on are left out, so whatever is told twice,
 // out of order or after something was lost, ends up right: the session goes on from that position. Without
 // parts it only asks.
-func (a *finder) Digests(ctx context.Context, r recall.DigestReport) (next int64, err error) {
-	if r.Key.Agent() != a.cfg.Name {
-		return 0, fmt.Errorf("digests of %.80q for agent %s: %w", string(r.Key), a.cfg.Name, tidemark.ErrForbidden)
+func (find *finder) Digests(ctx context.Context, r recall.DigestReport) (next int64, err error) {
+	if r.Key.Agent() != find.cfg.Name {
+		return 0, fmt.Errorf("digests of %.80q for agent %s: %w", string(r.Key), find.cfg.Name, tidemark.ErrForbidden)
 	}
 	if len(r.Parts) > maxReported {
 		return 0, fmt.Errorf("digests of %s: %d parts, at most %d: %w", r.Key, len(r.Parts), maxReported, tidemark.ErrTooLarge)
 	}
-	have, err := a.parts(ctx, r.Key)
+	have, err := find.parts(ctx, r.Key)
 	if err != nil {
 		return 0, fmt.Errorf("digests of %s: %w", r.Key, err)
 	}
@@ -45,7 +45,7 @@ func (a *finder) Digests(ctx context.Context, r recall.DigestReport) (next int64
 	var stmts []tidemark.Stmt
 	if next > r.Head+1 { // the conversation is not the one that was told of
 		have, next = nil, 1
-		stmts = append(stmts, tidemark.Stmt{SQL: `DELETE FROM agent_digests WHERE agent = ? AND key = ?`, Args: []any{a.cfg.Name, string(r.Key)}})
+		stmts = append(stmts, tidemark.Stmt{SQL: `DELETE FROM agent_digests WHERE agent = ? AND key = ?`, Args: []any{find.cfg.Name, string(r.Key)}})
 	}
 	for i, p := range r.Parts {
 		if p.First != next || p.Last < p.First {
@@ -54,20 +54,20 @@ func (a *finder) Digests(ctx context.Context, r recall.DigestReport) (next int64
 		if _, err := recall.DecodeDigest(p.Digest); err != nil || len(p.Digest) > maxPartBytes {
 			return 0, fmt.Errorf("digests of %s: part %d of %d bytes: %w", r.Key, i, len(p.Digest), tidemark.ErrInvalid)
 		}
-		stmts = append(stmts, a.partStmt(r.Key, p, atOf(r.At, i == len(r.Parts)-1)))
+		stmts = append(stmts, find.partStmt(r.Key, p, atOf(r.At, i == len(r.Parts)-1)))
 		if !p.Closed {
 			break
 		}
 		next = p.Last + 1
 		have = append(have, part{first: p.First, last: p.Last, closed: true, digest: p.Digest})
 	}
-	fewer, err := a.mergeStmts(r.Key, have)
+	fewer, err := find.mergeStmts(r.Key, have)
 	if err != nil {
 		return 0, err
 	}
 	if stmts = append(stmts, fewer...); len(stmts) > 0 {
-		err := a.cfg.DB.Tx(ctx, stmts)
-		a.shelf.drop(r.Key) // also when it failed: it may have been written
+		err := find.cfg.DB.Tx(ctx, stmts)
+		find.shelf.drop(r.Key) // also when it failed: it may have been written
 		if err != nil {
 			return 0, fmt.Errorf("digests of %s: %w", r.Key, err)
 		}
@@ -92,17 +92,11 @@ type part struct {
 }
 
 // parts reads those of a conversation, oldest first.
-func (a *finder) parts(ctx context.Context, key tidemark.Key) ([]part, error) {
-	rows, err := a.cfg.DB.Query(ctx, `SELECT first, last, closed, at, digest FROM agent_digests WHERE agent = ? AND key = ? ORDER BY first LIMIT ?`,
-		a.cfg.Name, string(key), maxParts+maxReported)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]part, len(rows))
-	for i, r := range rows {
-		out[i] = part{r.Int(0), r.Int(1), r.Int(2) != 0, r.Int(3), r.Bytes(4)}
-	}
-	return out, nil
+func (find *finder) parts(ctx context.Context, key tidemark.Key) ([]part, error) {
+	return read(ctx, find.core, "read parts", func(r tidemark.Row) (part, error) {
+		return part{r.Int(0), r.Int(1), r.Int(2) != 0, r.Int(3), r.Bytes(4)}, nil
+	}, `SELECT first, last, closed, at, digest FROM agent_digests WHERE agent = ? AND key = ? ORDER BY first LIMIT ?`,
+		find.cfg.Name, string(key), maxParts+maxReported)
 }
 
 // closedTo is the last position of closed parts, 0 without any.
@@ -116,15 +110,15 @@ func closedTo(have []part) int64 {
 	return last
 }
 
-func (a *finder) partStmt(key tidemark.Key, p recall.DigestPart, at int64) tidemark.Stmt {
+func (find *finder) partStmt(key tidemark.Key, p recall.DigestPart, at int64) tidemark.Stmt {
 	return tidemark.Stmt{SQL: `INSERT INTO agent_digests(agent, key, first, last, closed, at, digest) VALUES(?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT(agent, key, first) DO UPDATE SET last = excluded.last, closed = excluded.closed, at = excluded.at, digest = excluded.digest`,
-		Args: []any{a.cfg.Name, string(key), p.First, p.Last, p.Closed, at, p.Digest}}
+		Args: []any{find.cfg.Name, string(key), p.First, p.Last, p.Closed, at, p.Digest}}
 }
 
 // mergeStmts makes one part of two until there are not too many: of neighbours those whose sum is the
 // smallest, so that all grow alike.
-func (a *finder) mergeStmts(key tidemark.Key, have []part) ([]tidemark.Stmt, error) {
+func (find *finder) mergeStmts(key tidemark.Key, have []part) ([]tidemark.Stmt, error) {
 	var closed []part
 	var size []int
 	for _, p := range have {
@@ -157,8 +151,8 @@ func (a *finder) mergeStmts(key tidemark.Key, have []part) ([]tidemark.Stmt, err
 		size[at] += size[at+1]
 		closed, size = append(closed[:at+1], closed[at+2:]...), append(size[:at+1], size[at+2:]...)
 		stmts = append(stmts,
-			tidemark.Stmt{SQL: `DELETE FROM agent_digests WHERE agent = ? AND key = ? AND first = ?`, Args: []any{a.cfg.Name, string(key), gone.first}},
-			a.partStmt(key, recall.DigestPart{First: closed[at].first, Last: closed[at].last, Closed: true, Digest: closed[at].digest}, gone.at))
+			tidemark.Stmt{SQL: `DELETE FROM agent_digests WHERE agent = ? AND key = ? AND first = ?`, Args: []any{find.cfg.Name, string(key), gone.first}},
+			find.partStmt(key, recall.DigestPart{First: closed[at].first, Last: closed[at].last, Closed: true, Digest: closed[at].digest}, gone.at))
 	}
 	return stmts, nil
 }
@@ -182,7 +176,7 @@ const (
 
 // candidates lists the conversations that a scope may read, last active first, with what their digests say.
 // Beyond maxCandidates there is no looking: how many those are is told to the owner, since nobody else may know.
-func (a *finder) candidates(ctx context.Context, scope tidemark.Scope, ask recall.Ask, terms []string) (out []candidate, beyond int, err error) {
+func (find *finder) candidates(ctx context.Context, scope tidemark.Scope, ask recall.Ask, terms []string) (out []candidate, beyond int, err error) {
 	like := "%"
 	switch {
 	case !scope.Owner:
@@ -190,17 +184,17 @@ func (a *finder) candidates(ctx context.Context, scope tidemark.Scope, ask recal
 	case ask.Scope == recall.ScopePeer:
 		like = "%:" + ask.Peer[strings.LastIndexByte(ask.Peer, ':')+1:] + "%"
 	}
-	rows, err := a.cfg.DB.Query(ctx, `SELECT key, updated FROM agent_sessions WHERE agent = ? AND key LIKE ? ORDER BY updated DESC, key LIMIT ?`,
-		a.cfg.Name, like, maxCandidates)
+	rows, err := find.cfg.DB.Query(ctx, `SELECT key, updated FROM agent_sessions WHERE agent = ? AND key LIKE ? ORDER BY updated DESC, key LIMIT ?`,
+		find.cfg.Name, like, maxCandidates)
 	if err != nil {
 		return nil, 0, err
 	}
 	if len(rows) == maxCandidates && scope.Owner {
-		all, err := a.cfg.DB.Query(ctx, `SELECT count(*) FROM agent_sessions WHERE agent = ? AND key LIKE ? LIMIT 1`, a.cfg.Name, like)
+		all, err := find.number(ctx, "count sessions", `SELECT count(*) FROM agent_sessions WHERE agent = ? AND key LIKE ? LIMIT 1`, find.cfg.Name, like)
 		if err != nil {
 			return nil, 0, err
 		}
-		beyond = int(all[0].Int(0)) - maxCandidates
+		beyond = int(all) - maxCandidates
 	}
 	for _, r := range rows {
 		key := tidemark.Key(r.Text(0))
@@ -209,7 +203,7 @@ func (a *finder) candidates(ctx context.Context, scope tidemark.Scope, ask recal
 		}
 	}
 	for at := 0; at < len(out); at += candidatePage {
-		if err := a.weigh(ctx, out[at:min(at+candidatePage, len(out))], ask, terms); err != nil {
+		if err := find.weigh(ctx, out[at:min(at+candidatePage, len(out))], ask, terms); err != nil {
 			return nil, 0, err
 		}
 	}
@@ -247,34 +241,34 @@ func (s *shelf) drop(key tidemark.Key) {
 }
 
 // weigh holds a query against the digests of some conversations.
-func (a *finder) weigh(ctx context.Context, some []candidate, ask recall.Ask, terms []string) error {
+func (find *finder) weigh(ctx context.Context, some []candidate, ask recall.Ask, terms []string) error {
 	told := make([]*digested, len(some))
 	var keys []any
 	place := map[string]int{}
-	a.shelf.mu.Lock()
-	turn := a.shelf.turn
+	find.shelf.mu.Lock()
+	turn := find.shelf.turn
 	for i, c := range some {
-		if told[i] = a.shelf.of[c.key]; told[i] == nil {
+		if told[i] = find.shelf.of[c.key]; told[i] == nil {
 			told[i] = &digested{bytes: digestBytes}
 			place[string(c.key)], keys = i, append(keys, string(c.key))
 		}
 	}
-	a.shelf.mu.Unlock()
+	find.shelf.mu.Unlock()
 	if len(keys) > 0 {
-		if err := a.readDigests(ctx, told, place, keys); err != nil {
+		if err := find.readDigests(ctx, told, place, keys); err != nil {
 			return err
 		}
-		a.shelf.mu.Lock()
-		if a.shelf.of == nil {
-			a.shelf.of = map[tidemark.Key]*digested{}
+		find.shelf.mu.Lock()
+		if find.shelf.of == nil {
+			find.shelf.of = map[tidemark.Key]*digested{}
 		}
 		for i, c := range some {
-			if a.shelf.turn == turn && a.shelf.of[c.key] == nil && a.shelf.bytes+told[i].bytes <= maxShelf {
-				a.shelf.of[c.key] = told[i]
-				a.shelf.bytes += told[i].bytes
+			if find.shelf.turn == turn && find.shelf.of[c.key] == nil && find.shelf.bytes+told[i].bytes <= maxShelf {
+				find.shelf.of[c.key] = told[i]
+				find.shelf.bytes += told[i].bytes
 			}
 		}
-		a.shelf.mu.Unlock()
+		find.shelf.mu.Unlock()
 	}
 	for i := range some {
 		c := &some[i]
@@ -292,11 +286,11 @@ func (a *finder) weigh(ctx context.Context, some []candidate, ask recall.Ask, te
 const digestBytes = 256
 
 // readDigests reads those of some keys, each to its place.
-func (a *finder) readDigests(ctx context.Context, told []*digested, place map[string]int, keys []any) error {
+func (find *finder) readDigests(ctx context.Context, told []*digested, place map[string]int, keys []any) error {
 	in := `?` + strings.Repeat(",?", len(keys)-1)
 	for key, first := "", int64(-1); ; {
-		args := append([]any{a.cfg.Name}, keys...)
-		rows, err := a.cfg.DB.Query(ctx, `SELECT key, first, at, digest FROM agent_digests WHERE agent = ? AND key IN (`+in+`) AND (key > ? OR key = ? AND first > ?)
+		args := append([]any{find.cfg.Name}, keys...)
+		rows, err := find.cfg.DB.Query(ctx, `SELECT key, first, at, digest FROM agent_digests WHERE agent = ? AND key IN (`+in+`) AND (key > ? OR key = ? AND first > ?)
 			ORDER BY key, first LIMIT ?`, append(args, key, key, first, digestRows)...)
 		if err != nil {
 			return err
@@ -310,7 +304,7 @@ func (a *finder) readDigests(ctx context.Context, told []*digested, place map[st
 			t := told[place[r.Text(0)]]
 			t.at, t.digests, t.bytes = max(t.at, r.Int(2)), append(t.digests, d), t.bytes+digestBytes+len(raw)
 		}
-		if err := a.rest(ctx); err != nil { // a page may have 1.7 MB
+		if err := find.rest(ctx); err != nil { // a page may have 1.7 MB
 			return err
 		}
 		if len(rows) < digestRows {

@@ -15,11 +15,11 @@ import (
 
 // Report brings the directory and the archive index up to date. A report that arrives after a newer
 // one changes nothing; an archive reported twice is one. With no key in info only the archives count.
-func (a *directory) Report(ctx context.Context, info tidemark.SessionInfo, archives []archive.Info) error {
+func (d *directory) Report(ctx context.Context, info tidemark.SessionInfo, archives []archive.Info) error {
 	var stmts []tidemark.Stmt
 	if info.Key != "" {
-		if info.Key.Agent() != a.cfg.Name {
-			return fmt.Errorf("report session %.80q to agent %s: %w", info.Key, a.cfg.Name, tidemark.ErrForbidden)
+		if info.Key.Agent() != d.cfg.Name {
+			return fmt.Errorf("report session %.80q to agent %s: %w", info.Key, d.cfg.Name, tidemark.ErrForbidden)
 		}
 		raw, err := json.Marshal(info)
 		if err != nil {
@@ -28,13 +28,13 @@ func (a *directory) Report(ctx context.Context, info tidemark.SessionInfo, archi
 		stmts = append(stmts, tidemark.Stmt{
 			SQL: `INSERT INTO agent_sessions(agent, key, updated, info) VALUES(?, ?, ?, ?)
 				ON CONFLICT(agent, key) DO UPDATE SET updated = excluded.updated, info = excluded.info WHERE excluded.updated >= agent_sessions.updated`,
-			Args: []any{a.cfg.Name, string(info.Key), info.UpdatedAt.UnixMilli(), string(raw)},
+			Args: []any{d.cfg.Name, string(info.Key), info.UpdatedAt.UnixMilli(), string(raw)},
 		})
 	}
 	for _, i := range archives {
 		agent, _, _, ok := archive.ParseKey(i.Key)
-		if !ok || agent != a.cfg.Name {
-			return fmt.Errorf("report archive %.120q to agent %s: want a key of one of its archives: %w", i.Key, a.cfg.Name, tidemark.ErrInvalid)
+		if !ok || agent != d.cfg.Name {
+			return fmt.Errorf("report archive %.120q to agent %s: want a key of one of its archives: %w", i.Key, d.cfg.Name, tidemark.ErrInvalid)
 		}
 		raw, err := json.Marshal(i)
 		if err != nil {
@@ -42,85 +42,54 @@ func (a *directory) Report(ctx context.Context, info tidemark.SessionInfo, archi
 		}
 		stmts = append(stmts, tidemark.Stmt{
 			SQL:  `INSERT INTO agent_archives(agent, key, at, info) VALUES(?, ?, ?, ?) ON CONFLICT(agent, key) DO NOTHING`,
-			Args: []any{a.cfg.Name, i.Key, i.At.UnixMilli(), string(raw)},
+			Args: []any{d.cfg.Name, i.Key, i.At.UnixMilli(), string(raw)},
 		})
 	}
 	if len(stmts) == 0 {
 		return nil
 	}
-	if err := a.cfg.DB.Tx(ctx, stmts); err != nil {
+	if err := d.cfg.DB.Tx(ctx, stmts); err != nil {
 		return fmt.Errorf("report session %s: %w", info.Key, err)
 	}
 	if len(archives) > 0 {
-		if err := a.files.indexPending(ctx); err != nil {
-			a.cfg.Logger.Warn("index archives", "agent", a.cfg.Name, "err", err)
+		if err := d.files.indexPending(ctx); err != nil {
+			d.cfg.Logger.Warn("index archives", "agent", d.cfg.Name, "err", err)
 		}
-		a.schedule(a.files.next(ctx))
+		d.schedule(d.files.next(ctx))
 	}
 	return nil
 }
 
 // Sessions lists the directory, last active first. next is empty on the last page.
-func (a *directory) Sessions(ctx context.Context, cursor string, limit int) (page []tidemark.SessionInfo, next string, err error) {
+func (d *directory) Sessions(ctx context.Context, cursor string, limit int) (page []tidemark.SessionInfo, next string, err error) {
 	limit = pageLimit(limit)
 	ms, key, _ := strings.Cut(cursor, "@")
 	before, err := parseCursor(ms)
 	if err != nil {
 		return nil, "", err
 	}
-	rows, err := a.cfg.DB.Query(ctx, `SELECT info FROM agent_sessions WHERE agent = ? AND (updated < ? OR updated = ? AND key > ?)
-		ORDER BY updated DESC, key LIMIT ?`, a.cfg.Name, before, before, key, limit+1)
-	if err != nil {
-		return nil, "", fmt.Errorf("list sessions: %w", err)
-	}
-	for _, r := range rows {
-		if len(page) == limit {
-			last := page[limit-1]
-			return page, fmt.Sprintf("%d@%s", last.UpdatedAt.UnixMilli(), last.Key), nil
-		}
-		info, err := scanInfo(r)
-		if err != nil {
-			return nil, "", err
-		}
-		page = append(page, info)
-	}
-	return page, "", nil
+	all, err := read(ctx, d.core, "list sessions", decoded[tidemark.SessionInfo], `SELECT info FROM agent_sessions WHERE agent = ? AND (updated < ? OR updated = ? AND key > ?)
+		ORDER BY updated DESC, key LIMIT ?`, d.cfg.Name, before, before, key, limit+1)
+	page, next = paged(all, limit, func(i tidemark.SessionInfo) string { return fmt.Sprintf("%d@%s", i.UpdatedAt.UnixMilli(), i.Key) })
+	return page, next, err
 }
 
 // Session returns one row of the directory; an unknown key is ErrNotFound.
-func (a *directory) Session(ctx context.Context, key tidemark.Key) (tidemark.SessionInfo, error) {
-	rows, err := a.cfg.DB.Query(ctx, `SELECT info FROM agent_sessions WHERE agent = ? AND key = ? LIMIT 1`, a.cfg.Name, string(key))
-	if err != nil {
-		return tidemark.SessionInfo{}, fmt.Errorf("read session %s: %w", key, err)
-	}
-	if len(rows) == 0 {
-		return tidemark.SessionInfo{}, fmt.Errorf("session %.200q: %w", string(key), tidemark.ErrNotFound)
-	}
-	return scanInfo(rows[0])
-}
-
-func scanInfo(r tidemark.Row) (info tidemark.SessionInfo, err error) {
-	if err = json.Unmarshal(r.Bytes(0), &info); err != nil {
-		return info, fmt.Errorf("read directory: %w", err)
-	}
-	return info, nil
+func (d *directory) Session(ctx context.Context, key tidemark.Key) (tidemark.SessionInfo, error) {
+	return one(ctx, d.core, "read directory", fmt.Sprintf("session %.200q", string(key)), decoded[tidemark.SessionInfo], `SELECT info FROM agent_sessions WHERE agent = ? AND key = ? LIMIT 1`, d.cfg.Name, string(key))
 }
 
 // Archives lists the index of archives, newest first, with those that are not in it yet on the
 // first page.
-func (a *directory) Archives(ctx context.Context, opt archive.ListOptions) (page []archive.Info, next string, err error) {
-	rows, err := a.cfg.DB.Query(ctx, `SELECT info FROM agent_archives WHERE agent = ? AND indexed = 0 ORDER BY at DESC LIMIT ?`, a.cfg.Name, flushPage)
+func (d *directory) Archives(ctx context.Context, opt archive.ListOptions) (page []archive.Info, next string, err error) {
+	waiting, err := read(ctx, d.core, "list archives", decoded[archive.Info], `SELECT info FROM agent_archives WHERE agent = ? AND indexed = 0 ORDER BY at DESC LIMIT ?`, d.cfg.Name, flushPage)
 	if err != nil {
-		return nil, "", fmt.Errorf("list archives: %w", err)
+		return nil, "", err
 	}
-	if page, next, err = archive.List(ctx, a.cfg.Blobs, a.cfg.Name, opt); err != nil || opt.Cursor != "" {
+	if page, next, err = archive.List(ctx, d.cfg.Blobs, d.cfg.Name, opt); err != nil || opt.Cursor != "" {
 		return page, next, err
 	}
-	for _, r := range slices.Backward(rows) {
-		var i archive.Info
-		if err := json.Unmarshal(r.Bytes(0), &i); err != nil {
-			return nil, "", fmt.Errorf("list archives: %w", err)
-		}
+	for _, i := range slices.Backward(waiting) {
 		listed := slices.ContainsFunc(page, func(p archive.Info) bool { return p.Key == i.Key })
 		if !listed && (opt.Session == "" || opt.Session == i.Session) {
 			page = slices.Insert(page, 0, i)
@@ -131,17 +100,17 @@ func (a *directory) Archives(ctx context.Context, opt archive.ListOptions) (page
 
 // Mend compares the bucket with the index of archives, see [archive.Mend]. What was reported and only
 // waits to be indexed is not called lost.
-func (a *directory) Mend(ctx context.Context, b archive.Bounds) (archive.Survey, error) {
-	rows, err := a.cfg.DB.Query(ctx, `SELECT key FROM agent_archives WHERE agent = ? AND indexed = 0 LIMIT ?`, a.cfg.Name, flushPage)
+func (d *directory) Mend(ctx context.Context, b archive.Bounds) (archive.Survey, error) {
+	rows, err := d.cfg.DB.Query(ctx, `SELECT key FROM agent_archives WHERE agent = ? AND indexed = 0 LIMIT ?`, d.cfg.Name, flushPage)
 	if err != nil {
 		return archive.Survey{}, fmt.Errorf("mend index: %w", err)
 	}
-	s, err := archive.Mend(ctx, a.cfg.Blobs, a.cfg.Name, b)
+	s, err := archive.Mend(ctx, d.cfg.Blobs, d.cfg.Name, b)
 	for _, r := range rows {
 		s.Added = slices.DeleteFunc(s.Added, func(key string) bool { return key == r.Text(0) })
 	}
 	if err == nil && len(s.Added) > 0 {
-		a.cfg.Logger.Warn("archives were not in the index", "agent", a.cfg.Name, "added", len(s.Added), "first", s.Added[0])
+		d.cfg.Logger.Warn("archives were not in the index", "agent", d.cfg.Name, "added", len(s.Added), "first", s.Added[0])
 	}
 	return s, err
 }
@@ -168,4 +137,27 @@ func parseCursor(s string) (int64, error) {
 		return 0, fmt.Errorf("cursor %.40q: give back what the last page returned: %w", s, tidemark.ErrInvalid)
 	}
 	return n, nil
+}
+
+// addName notes that an agent of a name is there.
+func (a *Agent) addName(ctx context.Context, name string) error {
+	if !validName(name) {
+		return fmt.Errorf("agent name %.80q: %w", name, tidemark.ErrInvalid)
+	}
+	return a.cfg.DB.Tx(ctx, []tidemark.Stmt{{SQL: `INSERT INTO agent_names(name) VALUES(?) ON CONFLICT(name) DO NOTHING`, Args: []any{name}}})
+}
+
+// maxNames bounds the agents that are listed.
+const maxNames = 1000
+
+// Names lists the agents that told this one of themselves.
+func (a *Agent) Names(ctx context.Context) ([]string, error) {
+	return read(ctx, a.core, "list agents", worded, `SELECT name FROM agent_names ORDER BY name LIMIT ?`, maxNames)
+}
+
+// Exists reports whether a database is that of an agent: one that somebody has told something. It
+// changes nothing.
+func Exists(ctx context.Context, db tidemark.DB) (bool, error) {
+	rows, err := db.Query(ctx, `SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'agent_sessions' LIMIT 1`)
+	return len(rows) > 0, err
 }

@@ -30,19 +30,19 @@ type File struct {
 
 // Files lists the memory files, the curated ones first, then in order of their paths. next is empty
 // on the last page. It is for the owner: nothing is left out.
-func (a *files) Files(ctx context.Context, cursor string, limit int) (page []File, next string, err error) {
+func (fs *files) Files(ctx context.Context, cursor string, limit int) (page []File, next string, err error) {
 	limit = pageLimit(limit)
 	if cursor == "" {
-		if page, err = a.curated(ctx); err != nil {
+		if page, err = fs.curated(ctx); err != nil {
 			return nil, "", err
 		}
 	}
-	objects, next, err := a.cfg.Blobs.List(ctx, a.blobKey("memory/"), cursor, limit)
+	objects, next, err := fs.cfg.Blobs.List(ctx, fs.blobKey("memory/"), cursor, limit)
 	if err != nil {
 		return nil, "", fmt.Errorf("list memory files: %w", err)
 	}
 	for _, o := range objects {
-		if f := a.file(o); memory.CheckPath(f.Path) == nil {
+		if f := fs.file(o); memory.CheckPath(f.Path) == nil {
 			page = append(page, f)
 		}
 	}
@@ -50,30 +50,30 @@ func (a *files) Files(ctx context.Context, cursor string, limit int) (page []Fil
 }
 
 // curated lists MEMORY.md and the persona files that are there.
-func (a *files) curated(ctx context.Context) ([]File, error) {
+func (fs *files) curated(ctx context.Context) ([]File, error) {
 	var page []File
 	for _, path := range []string{memory.LongTerm, memory.Soul, memory.Identity, memory.Human, memory.Instructions, memory.ToolNotes} {
-		objects, _, err := a.cfg.Blobs.List(ctx, a.blobKey(path), "", 1)
+		objects, _, err := fs.cfg.Blobs.List(ctx, fs.blobKey(path), "", 1)
 		if err != nil {
 			return nil, fmt.Errorf("list memory files: %w", err)
 		}
-		if len(objects) == 1 && objects[0].Key == a.blobKey(path) {
-			page = append(page, a.file(objects[0]))
+		if len(objects) == 1 && objects[0].Key == fs.blobKey(path) {
+			page = append(page, fs.file(objects[0]))
 		}
 	}
 	return page, nil
 }
 
-func (a *files) file(o tidemark.Object) File {
-	return File{Path: strings.TrimPrefix(o.Key, memory.Folder(a.cfg.Name)), ETag: o.ETag, Size: o.Size, Modified: o.Modified}
+func (fs *files) file(o tidemark.Object) File {
+	return File{Path: strings.TrimPrefix(o.Key, memory.Folder(fs.cfg.Name)), ETag: o.ETag, Size: o.Size, Modified: o.Modified}
 }
 
 // File reads a memory file, with what is pending for it; a missing one is ErrNotFound.
-func (a *files) File(ctx context.Context, path string) (File, error) {
+func (fs *files) File(ctx context.Context, path string) (File, error) {
 	if err := memory.CheckPath(path); err != nil {
 		return File{}, err
 	}
-	content, opt, err := a.current(ctx, path)
+	content, opt, err := fs.current(ctx, path)
 	if err != nil {
 		return File{}, fmt.Errorf("read %s: %w", path, err)
 	}
@@ -89,19 +89,19 @@ func (a *files) File(ctx context.Context, path string) (File, error) {
 // # Errors
 //
 // ErrConflict when the condition does not hold, ErrInvalid and ErrTooLarge for a bad path or text.
-func (a *files) PutFile(ctx context.Context, path string, content []byte, ifMatch string) (File, error) {
-	f, err := a.put(ctx, path, content, ifMatch, "edit")
+func (fs *files) PutFile(ctx context.Context, path string, content []byte, ifMatch string) (File, error) {
+	f, err := fs.put(ctx, path, content, ifMatch, "edit")
 	if err != nil {
 		return File{}, fmt.Errorf("write %s: %w", path, err)
 	}
 	return f, nil
 }
 
-func (a *files) put(ctx context.Context, path string, content []byte, ifMatch, by string) (File, error) {
+func (fs *files) put(ctx context.Context, path string, content []byte, ifMatch, by string) (File, error) {
 	if err := checkContent(path, content); err != nil {
 		return File{}, err
 	}
-	old, opt, err := a.load(ctx, path)
+	old, opt, err := fs.load(ctx, path)
 	if err != nil {
 		return File{}, err
 	}
@@ -117,12 +117,12 @@ func (a *files) put(ctx context.Context, path string, content []byte, ifMatch, b
 	}
 	// Of a file that is new the empty text is kept, so that its first edit can be undone too.
 	if len(old) > 0 || opt.IfAbsent {
-		if err := a.keep(ctx, path, old, by); err != nil {
+		if err := fs.keep(ctx, path, old, by); err != nil {
 			return File{}, fmt.Errorf("keep the old text: %w", err)
 		}
 	}
 	opt.ContentType = markdown
-	o, err := a.cfg.Blobs.Put(ctx, a.blobKey(path), bytes.NewReader(content), int64(len(content)), opt)
+	o, err := fs.cfg.Blobs.Put(ctx, fs.blobKey(path), bytes.NewReader(content), int64(len(content)), opt)
 	if err != nil {
 		return File{}, err
 	}
@@ -144,19 +144,19 @@ func checkContent(path string, content []byte) error {
 
 // keep stores a text that is about to be replaced, before it is. One that is never replaced after
 // all is passed over by Undo, since it equals the file.
-func (a *files) keep(ctx context.Context, path string, old []byte, by string) error {
+func (fs *files) keep(ctx context.Context, path string, old []byte, by string) error {
 	if len(old) > maxEdit {
 		return fmt.Errorf("the file has %d bytes, over %d it cannot be edited here: %w", len(old), maxEdit, tidemark.ErrTooLarge)
 	}
-	return a.cfg.DB.Tx(ctx, []tidemark.Stmt{
+	return fs.cfg.DB.Tx(ctx, []tidemark.Stmt{
 		{
 			SQL:  `INSERT INTO agent_versions(agent, path, at, replaced_by, body, undone) VALUES(?, ?, ?, ?, ?, ?)`,
-			Args: []any{a.cfg.Name, path, a.now().UnixMilli(), by, string(old), by == "undo"}, Want: 1,
+			Args: []any{fs.cfg.Name, path, fs.now().UnixMilli(), by, string(old), by == "undo"}, Want: 1,
 		},
 		{
 			SQL: `DELETE FROM agent_versions WHERE agent = ? AND path = ? AND seq <=
 				(SELECT seq FROM agent_versions WHERE agent = ? AND path = ? ORDER BY seq DESC LIMIT 1 OFFSET ?)`,
-			Args: []any{a.cfg.Name, path, a.cfg.Name, path, keepVersions},
+			Args: []any{fs.cfg.Name, path, fs.cfg.Name, path, keepVersions},
 		},
 	})
 }
@@ -171,30 +171,24 @@ type Version struct {
 }
 
 // Versions lists the kept texts of a file, newest first, at most 50.
-func (a *files) Versions(ctx context.Context, path string) ([]Version, error) {
+func (fs *files) Versions(ctx context.Context, path string) ([]Version, error) {
 	if err := memory.CheckPath(path); err != nil {
 		return nil, err
 	}
-	rows, err := a.cfg.DB.Query(ctx, `SELECT seq, at, replaced_by, undone, body FROM agent_versions WHERE agent = ? AND path = ? ORDER BY seq DESC LIMIT ?`, a.cfg.Name, path, keepVersions)
-	if err != nil {
-		return nil, fmt.Errorf("list versions of %s: %w", path, err)
-	}
-	out := make([]Version, len(rows))
-	for i, r := range rows {
-		out[i] = Version{ID: r.Int(0), At: time.UnixMilli(r.Int(1)).UTC(), By: r.Text(2), Undone: r.Int(3) != 0, Content: r.Bytes(4)}
-	}
-	return out, nil
+	return read(ctx, fs.core, "list versions of "+path, func(r tidemark.Row) (Version, error) {
+		return Version{ID: r.Int(0), At: utc(r.Int(1)), By: r.Text(2), Undone: r.Int(3) != 0, Content: r.Bytes(4)}, nil
+	}, `SELECT seq, at, replaced_by, undone, body FROM agent_versions WHERE agent = ? AND path = ? ORDER BY seq DESC LIMIT ?`, fs.cfg.Name, path, keepVersions)
 }
 
 // Undo puts back the text before the last edit; again, the one before that. Of a file that the edit
 // made an empty one is left. What the agent remembered in a daily file since then stays. The undone
 // text is kept as a version too. With nothing to undo it is ErrNotFound.
-func (a *files) Undo(ctx context.Context, path string) (File, error) {
-	versions, err := a.Versions(ctx, path)
+func (fs *files) Undo(ctx context.Context, path string) (File, error) {
+	versions, err := fs.Versions(ctx, path)
 	if err != nil {
 		return File{}, err
 	}
-	now, opt, err := a.load(ctx, path)
+	now, opt, err := fs.load(ctx, path)
 	if err != nil {
 		return File{}, fmt.Errorf("undo %s: %w", path, err)
 	}
@@ -202,28 +196,28 @@ func (a *files) Undo(ctx context.Context, path string) (File, error) {
 		if v.Undone {
 			continue
 		}
-		since, err := a.sectionRows(ctx, `SELECT body FROM agent_sections WHERE agent = ? AND path = ? AND done >= ? ORDER BY at, id LIMIT ?`,
-			a.cfg.Name, path, v.At.UnixMilli(), flushPage)
+		since, err := fs.sectionRows(ctx, `SELECT body FROM agent_sections WHERE agent = ? AND path = ? AND done >= ? ORDER BY at, id LIMIT ?`,
+			fs.cfg.Name, path, v.At.UnixMilli(), flushPage)
 		if err != nil {
 			return File{}, fmt.Errorf("undo %s: %w", path, err)
 		}
-		text := memory.Append(v.Content, a.cfg.Zone, since...)
+		text := memory.Append(v.Content, fs.cfg.Zone, since...)
 		if bytes.Equal(text, now) {
 			continue
 		}
 		match := opt.IfMatch
-		f, err := a.put(ctx, path, text, match, "undo")
+		f, err := fs.put(ctx, path, text, match, "undo")
 		if err != nil {
 			return File{}, fmt.Errorf("undo %s: %w", path, err)
 		}
-		err = a.cfg.DB.Tx(ctx, []tidemark.Stmt{{SQL: `UPDATE agent_versions SET undone = 1 WHERE agent = ? AND path = ? AND seq >= ?`, Args: []any{a.cfg.Name, path, v.ID}}})
+		err = fs.cfg.DB.Tx(ctx, []tidemark.Stmt{{SQL: `UPDATE agent_versions SET undone = 1 WHERE agent = ? AND path = ? AND seq >= ?`, Args: []any{fs.cfg.Name, path, v.ID}}})
 		return f, err
 	}
-	return File{}, a.nothingToUndo(path, opt.IfAbsent, len(versions))
+	return File{}, fs.nothingToUndo(path, opt.IfAbsent, len(versions))
 }
 
 // nothingToUndo says why.
-func (a *files) nothingToUndo(path string, absent bool, versions int) error {
+func (fs *files) nothingToUndo(path string, absent bool, versions int) error {
 	switch {
 	case absent && versions == 0:
 		return fmt.Errorf("undo %s: there is no such file: %w", path, tidemark.ErrNotFound)
@@ -234,9 +228,9 @@ func (a *files) nothingToUndo(path string, absent bool, versions int) error {
 }
 
 // edit is a change of a file by its own text, tried again when a person changed it meanwhile.
-func (a *files) edit(ctx context.Context, path, old, replacement string) (File, error) {
+func (fs *files) edit(ctx context.Context, path, old, replacement string) (File, error) {
 	for range flushTries {
-		file, opt, err := a.load(ctx, path)
+		file, opt, err := fs.load(ctx, path)
 		if err != nil {
 			return File{}, fmt.Errorf("edit %s: %w", path, err)
 		}
@@ -244,7 +238,7 @@ func (a *files) edit(ctx context.Context, path, old, replacement string) (File, 
 		if err != nil {
 			return File{}, fmt.Errorf("%s: %w", path, err)
 		}
-		f, err := a.put(ctx, path, text, opt.IfMatch, "tool")
+		f, err := fs.put(ctx, path, text, opt.IfMatch, "tool")
 		if !errors.Is(err, tidemark.ErrConflict) {
 			if err != nil {
 				err = fmt.Errorf("edit %s: %w", path, err)

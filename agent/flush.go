@@ -31,100 +31,100 @@ const (
 
 // claim takes the right to write an object now: one writer wins, and nobody else does for two
 // seconds. Otherwise it is ErrConflict.
-func (a *files) claim(ctx context.Context, path string) error {
-	now := a.now()
-	return a.cfg.DB.Tx(ctx, []tidemark.Stmt{{
+func (fs *files) claim(ctx context.Context, path string) error {
+	now := fs.now()
+	return fs.cfg.DB.Tx(ctx, []tidemark.Stmt{{
 		SQL: `INSERT INTO agent_writes(agent, path, next) VALUES(?, ?, ?) ON CONFLICT(agent, path) DO UPDATE SET next = excluded.next
 			WHERE agent_writes.next <= ? OR agent_writes.next > ?`,
-		Args: []any{a.cfg.Name, path, now.Add(a.cfg.FlushEvery).UnixMilli(), now.UnixMilli(), now.Add(clockSlack).UnixMilli()}, Want: 1,
+		Args: []any{fs.cfg.Name, path, now.Add(fs.cfg.FlushEvery).UnixMilli(), now.UnixMilli(), now.Add(clockSlack).UnixMilli()}, Want: 1,
 	}})
 }
 
 // settle records how a claimed write ended, and when the next may be tried.
-func (a *files) settle(ctx context.Context, path string, failed error) error {
-	now := a.now()
-	stmt := tidemark.Stmt{SQL: `UPDATE agent_writes SET fails = 0 WHERE agent = ? AND path = ? AND fails > 0`, Args: []any{a.cfg.Name, path}}
+func (fs *files) settle(ctx context.Context, path string, failed error) error {
+	now := fs.now()
+	stmt := tidemark.Stmt{SQL: `UPDATE agent_writes SET fails = 0 WHERE agent = ? AND path = ? AND fails > 0`, Args: []any{fs.cfg.Name, path}}
 	if failed != nil {
-		a.cfg.Logger.Warn("write memory", "agent", a.cfg.Name, "path", path, "err", failed)
+		fs.cfg.Logger.Warn("write memory", "agent", fs.cfg.Name, "path", path, "err", failed)
 		stmt = tidemark.Stmt{
 			SQL:  `UPDATE agent_writes SET fails = fails + 1, next = ? + MIN(?, ? * (1 << MIN(fails, 10))) WHERE agent = ? AND path = ?`,
-			Args: []any{now.UnixMilli(), maxBackoff.Milliseconds(), a.cfg.FlushEvery.Milliseconds(), a.cfg.Name, path},
+			Args: []any{now.UnixMilli(), maxBackoff.Milliseconds(), fs.cfg.FlushEvery.Milliseconds(), fs.cfg.Name, path},
 		}
 	}
-	return a.cfg.DB.Tx(ctx, []tidemark.Stmt{stmt})
+	return fs.cfg.DB.Tx(ctx, []tidemark.Stmt{stmt})
 }
 
 // guarded does a write if it is allowed now. A failure is logged and planned again, never returned:
 // what is to be written is durable already.
-func (a *files) guarded(ctx context.Context, path string, write func() error) {
-	if !a.held().IsZero() {
+func (fs *files) guarded(ctx context.Context, path string, write func() error) {
+	if !fs.held().IsZero() {
 		return
 	}
-	err := a.claim(ctx, path)
+	err := fs.claim(ctx, path)
 	if errors.Is(err, tidemark.ErrConflict) {
 		return
 	}
 	if err == nil {
-		err = a.settle(ctx, path, write())
+		err = fs.settle(ctx, path, write())
 	}
-	a.hold(err)
+	fs.hold(err)
 }
 
 // hold keeps an agent from all writes for a while when its database takes no claim or what came of it, as on a
 // full disk: what cannot be written down is tried ever more rarely all the same. The first failure is logged, and
 // then one in maxBackoff. It returns until when it keeps it.
-func (a *files) hold(failed error) time.Time {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+func (fs *files) hold(failed error) time.Time {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
 	if failed == nil {
-		a.fails, a.until = 0, time.Time{}
-		return a.until
+		fs.fails, fs.until = 0, time.Time{}
+		return fs.until
 	}
-	pause := min(a.cfg.FlushEvery<<min(a.fails, 16), maxBackoff)
-	a.until = a.now().Add(pause)
-	if a.fails++; a.fails == 1 || pause == maxBackoff {
-		a.cfg.Logger.Warn("write memory later", "agent", a.cfg.Name, "tries", a.fails, "err", failed)
+	pause := min(fs.cfg.FlushEvery<<min(fs.fails, 16), maxBackoff)
+	fs.until = fs.now().Add(pause)
+	if fs.fails++; fs.fails == 1 || pause == maxBackoff {
+		fs.cfg.Logger.Warn("write memory later", "agent", fs.cfg.Name, "tries", fs.fails, "err", failed)
 	}
-	return a.until
+	return fs.until
 }
 
 // held is until when nothing is written, zero for now.
-func (a *files) held() time.Time {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if wait := a.until.Sub(a.now()); wait <= 0 || wait > maxBackoff { // the clock was set back
+func (fs *files) held() time.Time {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	if wait := fs.until.Sub(fs.now()); wait <= 0 || wait > maxBackoff { // the clock was set back
 		return time.Time{}
 	}
-	return a.until
+	return fs.until
 }
 
 // flushSoon writes a file now or asks for a Wake that does. The alarm stands before the write begins: a
 // crash in the middle must not leave the file to the nightly sweep.
-func (a *files) flushSoon(ctx context.Context, path string) {
-	a.schedule(a.now().Add(a.cfg.FlushEvery))
-	a.guarded(ctx, path, func() error { return a.flush(ctx, path) })
-	a.schedule(a.next(ctx))
+func (fs *files) flushSoon(ctx context.Context, path string) {
+	fs.schedule(fs.now().Add(fs.cfg.FlushEvery))
+	fs.guarded(ctx, path, func() error { return fs.flush(ctx, path) })
+	fs.schedule(fs.next(ctx))
 }
 
 // flush puts all pending sections of a file into it with one write. What others wrote meanwhile is
 // read again and kept.
-func (a *files) flush(ctx context.Context, path string) error {
+func (fs *files) flush(ctx context.Context, path string) error {
 	for range flushTries {
-		sections, err := a.pending(ctx, path)
+		sections, err := fs.pending(ctx, path)
 		if err != nil || len(sections) == 0 {
 			return err
 		}
-		file, opt, err := a.load(ctx, path)
+		file, opt, err := fs.load(ctx, path)
 		if err != nil {
 			return err
 		}
-		out := memory.Append(file, a.cfg.Zone, sections...)
+		out := memory.Append(file, fs.cfg.Zone, sections...)
 		if len(out) > memory.MaxFile {
 			return fmt.Errorf("file %s would have %d bytes, at most %d: %w", path, len(out), memory.MaxFile, tidemark.ErrTooLarge)
 		}
 		if !bytes.Equal(out, file) {
 			opt.ContentType = markdown
-			_, err = a.cfg.Blobs.Put(ctx, a.blobKey(path), bytes.NewReader(out), int64(len(out)), opt)
+			_, err = fs.cfg.Blobs.Put(ctx, fs.blobKey(path), bytes.NewReader(out), int64(len(out)), opt)
 		}
 		if errors.Is(err, tidemark.ErrConflict) {
 			continue
@@ -132,47 +132,37 @@ func (a *files) flush(ctx context.Context, path string) error {
 		if err != nil {
 			return err
 		}
-		return a.flushed(ctx, path, sections)
+		return fs.flushed(ctx, path, sections)
 	}
 	return fmt.Errorf("file %s was changed by others %d times in a row: %w", path, flushTries, tidemark.ErrConflict)
 }
 
 // pending returns the sections that a file still has to take up, oldest first.
-func (a *files) pending(ctx context.Context, path string) ([]memory.Section, error) {
-	return a.sectionRows(ctx, `SELECT body FROM agent_sections WHERE agent = ? AND path = ? AND done = 0 ORDER BY at, id LIMIT ?`, a.cfg.Name, path, flushPage)
+func (fs *files) pending(ctx context.Context, path string) ([]memory.Section, error) {
+	return fs.sectionRows(ctx, `SELECT body FROM agent_sections WHERE agent = ? AND path = ? AND done = 0 ORDER BY at, id LIMIT ?`, fs.cfg.Name, path, flushPage)
 }
 
-func (a *files) sectionRows(ctx context.Context, sql string, args ...any) ([]memory.Section, error) {
-	rows, err := a.cfg.DB.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, fmt.Errorf("read sections: %w", err)
-	}
-	sections := make([]memory.Section, len(rows))
-	for i, r := range rows {
-		if err := json.Unmarshal(r.Bytes(0), &sections[i]); err != nil {
-			return nil, fmt.Errorf("read sections: %w", err)
-		}
-	}
-	return sections, nil
+func (fs *files) sectionRows(ctx context.Context, sql string, args ...any) ([]memory.Section, error) {
+	return read(ctx, fs.core, "read sections", decoded[memory.Section], sql, args...)
 }
 
-func (a *files) flushed(ctx context.Context, path string, sections []memory.Section) error {
+func (fs *files) flushed(ctx context.Context, path string, sections []memory.Section) error {
 	stmts := make([]tidemark.Stmt, len(sections))
 	for i, s := range sections {
 		stmts[i] = tidemark.Stmt{SQL: `UPDATE agent_sections SET done = ? WHERE agent = ? AND path = ? AND id = ? AND done = 0`,
-			Args: []any{a.now().UnixMilli(), a.cfg.Name, path, s.ID}}
+			Args: []any{fs.now().UnixMilli(), fs.cfg.Name, path, s.ID}}
 	}
-	return a.cfg.DB.Tx(ctx, stmts)
+	return fs.cfg.DB.Tx(ctx, stmts)
 }
 
 // load reads a file, empty when there is none, and the condition under which it is still that.
-func (a *files) load(ctx context.Context, path string) ([]byte, tidemark.PutOptions, error) {
-	return a.loadUnless(ctx, path, func(string) bool { return false })
+func (fs *files) load(ctx context.Context, path string) ([]byte, tidemark.PutOptions, error) {
+	return fs.loadUnless(ctx, path, func(string) bool { return false })
 }
 
 // loadUnless is load for who may have the version that is there: then it is not read.
-func (a *files) loadUnless(ctx context.Context, path string, have func(etag string) bool) ([]byte, tidemark.PutOptions, error) {
-	o, body, err := a.cfg.Blobs.Get(ctx, a.blobKey(path))
+func (fs *files) loadUnless(ctx context.Context, path string, have func(etag string) bool) ([]byte, tidemark.PutOptions, error) {
+	o, body, err := fs.cfg.Blobs.Get(ctx, fs.blobKey(path))
 	if errors.Is(err, tidemark.ErrNotFound) {
 		return nil, tidemark.PutOptions{IfAbsent: true}, nil
 	}
@@ -195,32 +185,32 @@ func (a *files) loadUnless(ctx context.Context, path string, have func(etag stri
 
 // current is a file as it will be once its pending sections are in it. They are read first, so that
 // one which is flushed meanwhile is found in the file.
-func (a *files) current(ctx context.Context, path string) ([]byte, tidemark.PutOptions, error) {
-	sections, err := a.pending(ctx, path)
+func (fs *files) current(ctx context.Context, path string) ([]byte, tidemark.PutOptions, error) {
+	sections, err := fs.pending(ctx, path)
 	if err != nil {
 		return nil, tidemark.PutOptions{}, err
 	}
-	file, opt, err := a.load(ctx, path)
+	file, opt, err := fs.load(ctx, path)
 	if err != nil {
 		return nil, opt, err
 	}
-	return memory.Append(file, a.cfg.Zone, sections...), opt, nil
+	return memory.Append(file, fs.cfg.Zone, sections...), opt, nil
 }
 
 // next is when the earliest pending write is allowed; zero when nothing is pending.
-func (a *files) next(ctx context.Context) time.Time {
-	rows, err := a.cfg.DB.Query(ctx, `SELECT MIN(COALESCE(w.next, 0)) FROM
+func (fs *files) next(ctx context.Context) time.Time {
+	rows, err := fs.cfg.DB.Query(ctx, `SELECT MIN(COALESCE(w.next, 0)) FROM
 		(SELECT DISTINCT path FROM agent_sections WHERE agent = ? AND done = 0
 		 UNION SELECT ? FROM agent_archives WHERE agent = ? AND indexed = 0) p
-		LEFT JOIN agent_writes w ON w.agent = ? AND w.path = p.path HAVING COUNT(*) > 0 LIMIT 1`, a.cfg.Name, indexMarker, a.cfg.Name, a.cfg.Name)
-	now := a.now()
+		LEFT JOIN agent_writes w ON w.agent = ? AND w.path = p.path HAVING COUNT(*) > 0 LIMIT 1`, fs.cfg.Name, indexMarker, fs.cfg.Name, fs.cfg.Name)
+	now := fs.now()
 	switch {
 	case err != nil:
-		return a.hold(fmt.Errorf("plan wake: %w", err))
+		return fs.hold(fmt.Errorf("plan wake: %w", err))
 	case len(rows) == 0:
 		return time.Time{}
 	}
-	if until := a.held(); !until.IsZero() {
+	if until := fs.held(); !until.IsZero() {
 		return until
 	}
 	at := time.UnixMilli(rows[0].Int(0))
@@ -231,8 +221,8 @@ func (a *files) next(ctx context.Context) time.Time {
 }
 
 // indexPending adds archives to the index that are not in it.
-func (a *files) indexPending(ctx context.Context) error {
-	rows, err := a.cfg.DB.Query(ctx, `SELECT key, info FROM agent_archives WHERE agent = ? AND indexed = 0 ORDER BY at LIMIT ?`, a.cfg.Name, flushPage)
+func (fs *files) indexPending(ctx context.Context) error {
+	rows, err := fs.cfg.DB.Query(ctx, `SELECT key, info FROM agent_archives WHERE agent = ? AND indexed = 0 ORDER BY at LIMIT ?`, fs.cfg.Name, flushPage)
 	if err != nil || len(rows) == 0 {
 		return err
 	}
@@ -242,13 +232,13 @@ func (a *files) indexPending(ctx context.Context) error {
 		if err := json.Unmarshal(r.Bytes(1), &infos[i]); err != nil {
 			return fmt.Errorf("read archive %s: %w", r.Text(0), err)
 		}
-		done[i] = tidemark.Stmt{SQL: `UPDATE agent_archives SET indexed = 1 WHERE agent = ? AND key = ?`, Args: []any{a.cfg.Name, r.Text(0)}}
+		done[i] = tidemark.Stmt{SQL: `UPDATE agent_archives SET indexed = 1 WHERE agent = ? AND key = ?`, Args: []any{fs.cfg.Name, r.Text(0)}}
 	}
-	a.guarded(ctx, indexMarker, func() error {
-		if err := archive.Index(ctx, a.cfg.Blobs, a.cfg.Name, infos...); err != nil {
+	fs.guarded(ctx, indexMarker, func() error {
+		if err := archive.Index(ctx, fs.cfg.Blobs, fs.cfg.Name, infos...); err != nil {
 			return err
 		}
-		return a.cfg.DB.Tx(ctx, done)
+		return fs.cfg.DB.Tx(ctx, done)
 	})
 	return nil
 }

@@ -57,31 +57,24 @@ type Row struct {
 }
 
 // Ledger lists the rows of the ledger, newest first. next is empty on the last page.
-func (a *ledger) Ledger(ctx context.Context, cursor string, limit int) (page []Row, next string, err error) {
+func (led *ledger) Ledger(ctx context.Context, cursor string, limit int) (page []Row, next string, err error) {
 	limit = pageLimit(limit)
 	before, err := parseCursor(cursor)
 	if err != nil {
 		return nil, "", err
 	}
-	rows, err := a.cfg.DB.Query(ctx, `SELECT l.seq, l.action, f.text, f.path, x.peer, coalesce(b.text, ''), l.reason, l.sources, l.who, l.at, l.undoes,
+	all, err := read(ctx, led.core, "list ledger", ledgerRow, `SELECT l.seq, l.action, f.text, f.path, x.peer, coalesce(b.text, ''), l.reason, l.sources, l.who, l.at, l.undoes,
 			NOT EXISTS (SELECT 1 FROM agent_ledger n WHERE n.agent = l.agent AND n.target = l.target AND n.seq > l.seq)
 		FROM agent_ledger l JOIN agent_facts f ON f.seq = l.target JOIN agent_extractions x ON x.agent = f.agent AND x.id = f.extraction
-		LEFT JOIN agent_facts b ON b.seq = l.cause WHERE l.agent = ? AND l.seq < ? ORDER BY l.seq DESC LIMIT ?`, a.cfg.Name, before, limit+1)
-	if err != nil {
-		return nil, "", fmt.Errorf("list ledger: %w", err)
-	}
-	for _, r := range rows {
-		if len(page) == limit {
-			return page, fmt.Sprint(page[limit-1].ID), nil
-		}
-		row := Row{ID: r.Int(0), Action: memory.Action(r.Text(1)), Fact: r.Text(2), Path: r.Text(3), Peer: r.Text(4), By: r.Text(5), Reason: r.Text(6), Who: r.Text(8),
-			At: time.UnixMilli(r.Int(9)).UTC(), Undoes: r.Int(10), InForce: r.Int(11) != 0}
-		if err := json.Unmarshal(r.Bytes(7), &row.Sources); err != nil {
-			return nil, "", fmt.Errorf("list ledger: row %d: %w", row.ID, err)
-		}
-		page = append(page, row)
-	}
-	return page, "", nil
+		LEFT JOIN agent_facts b ON b.seq = l.cause WHERE l.agent = ? AND l.seq < ? ORDER BY l.seq DESC LIMIT ?`, led.cfg.Name, before, limit+1)
+	page, next = paged(all, limit, func(r Row) string { return fmt.Sprint(r.ID) })
+	return page, next, err
+}
+
+func ledgerRow(r tidemark.Row) (Row, error) {
+	row := Row{ID: r.Int(0), Action: memory.Action(r.Text(1)), Fact: r.Text(2), Path: r.Text(3), Peer: r.Text(4), By: r.Text(5), Reason: r.Text(6), Who: r.Text(8),
+		At: utc(r.Int(9)), Undoes: r.Int(10), InForce: r.Int(11) != 0}
+	return row, json.Unmarshal(r.Bytes(7), &row.Sources)
 }
 
 // UndoDecision takes a row of the ledger back by another row: the fact counts again, and no sweep decides on it
@@ -91,10 +84,10 @@ func (a *ledger) Ledger(ctx context.Context, cursor string, limit int) (page []R
 //
 // ErrNotFound for an id that no row has, ErrInvalid for one of an UNDO, ErrConflict for one that a later
 // decision about the same fact stands over.
-func (a *ledger) UndoDecision(ctx context.Context, id int64) error {
-	rows, err := a.cfg.DB.Query(ctx, `SELECT action, target, (SELECT seq FROM agent_ledger n WHERE n.agent = l.agent AND n.target = l.target ORDER BY seq DESC LIMIT 1),
+func (led *ledger) UndoDecision(ctx context.Context, id int64) error {
+	rows, err := led.cfg.DB.Query(ctx, `SELECT action, target, (SELECT seq FROM agent_ledger n WHERE n.agent = l.agent AND n.target = l.target ORDER BY seq DESC LIMIT 1),
 			EXISTS (SELECT 1 FROM agent_ledger u WHERE u.agent = l.agent AND u.target = l.target AND u.undoes = l.seq)
-		FROM agent_ledger l WHERE agent = ? AND seq = ? LIMIT 1`, a.cfg.Name, id)
+		FROM agent_ledger l WHERE agent = ? AND seq = ? LIMIT 1`, led.cfg.Name, id)
 	switch {
 	case err != nil:
 		return fmt.Errorf("undo row %d: %w", id, err)
@@ -107,11 +100,11 @@ func (a *ledger) UndoDecision(ctx context.Context, id int64) error {
 	case rows[0].Int(2) != id:
 		return fmt.Errorf("row %d of the ledger: row %d says something newer of the same fact, undo that: %w", id, rows[0].Int(2), tidemark.ErrConflict)
 	}
-	err = a.cfg.DB.Tx(ctx, []tidemark.Stmt{{
+	err = led.cfg.DB.Tx(ctx, []tidemark.Stmt{{
 		SQL: `INSERT INTO agent_ledger(agent, target, action, cause, reason, sources, who, at, undoes)
 			SELECT agent, target, 'UNDO', cause, 'taken back', sources, 'person', ?, seq FROM agent_ledger l WHERE agent = ? AND seq = ?
 			AND NOT EXISTS (SELECT 1 FROM agent_ledger n WHERE n.agent = l.agent AND n.target = l.target AND n.seq > l.seq)`,
-		Args: []any{a.now().UnixMilli(), a.cfg.Name, id}, Want: 1,
+		Args: []any{led.now().UnixMilli(), led.cfg.Name, id}, Want: 1,
 	}})
 	if errors.Is(err, tidemark.ErrConflict) {
 		return fmt.Errorf("row %d of the ledger: a newer row of the same fact came just now, look again: %w", id, err)
@@ -120,32 +113,25 @@ func (a *ledger) UndoDecision(ctx context.Context, id int64) error {
 }
 
 // decided is the newest row of the ledger, 0 without one: what counts no more is the same while it is.
-func (a *ledger) decided(ctx context.Context) (int64, error) {
-	rows, err := a.cfg.DB.Query(ctx, `SELECT seq FROM agent_ledger WHERE agent = ? ORDER BY seq DESC LIMIT 1`, a.cfg.Name)
-	if err != nil {
-		return 0, fmt.Errorf("read ledger: %w", err)
-	}
-	if len(rows) == 0 {
-		return 0, nil
-	}
-	return rows[0].Int(0), nil
+func (led *ledger) decided(ctx context.Context) (int64, error) {
+	return led.number(ctx, "read ledger", `SELECT seq FROM agent_ledger WHERE agent = ? ORDER BY seq DESC LIMIT 1`, led.cfg.Name)
 }
 
 // supersededPage is how many facts that count no more are read at a time.
 const supersededPage = 2000
 
 // superseded returns what some files say that counts no more, folded, by path. What was said again since counts.
-func (a *ledger) superseded(ctx context.Context, paths ...string) (map[string]map[string]bool, error) {
+func (led *ledger) superseded(ctx context.Context, paths ...string) (map[string]map[string]bool, error) {
 	const step = 50
 	out := map[string]map[string]bool{}
 	for from := 0; from < len(paths); from += step {
 		some := paths[from:min(from+step, len(paths))]
-		args := []any{a.cfg.Name}
+		args := []any{led.cfg.Name}
 		for _, p := range some {
 			args = append(args, p)
 		}
 		for path, fold := "", ""; ; {
-			rows, err := a.cfg.DB.Query(ctx, `SELECT f.path, f.fold FROM agent_facts f WHERE f.agent = ? AND f.path IN (`+marks(len(some))+`) AND (f.path > ? OR f.path = ? AND f.fold > ?)
+			rows, err := led.cfg.DB.Query(ctx, `SELECT f.path, f.fold FROM agent_facts f WHERE f.agent = ? AND f.path IN (`+marks(len(some))+`) AND (f.path > ? OR f.path = ? AND f.fold > ?)
 				GROUP BY f.path, f.fold HAVING min(`+inForce+`) ORDER BY f.path, f.fold LIMIT ?`, append(slices.Clone(args), path, path, fold, supersededPage)...)
 			if err != nil {
 				return nil, fmt.Errorf("read ledger: %w", err)

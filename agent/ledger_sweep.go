@@ -28,46 +28,48 @@ const (
 const byModel = "model"
 
 // reconciles reports whether a model compares facts.
-func (a *ledger) reconciles() bool { return a.cfg.Reconcile && a.cfg.Model != nil }
+func (led *ledger) reconciles() bool { return led.cfg.Reconcile && led.cfg.Model != nil }
 
 // reconcile compares the facts that came since the last sweep with those that stand (Annex A.3), and returns
 // how many decisions that gave. Window by window, decisions and the place up to which they go are one
 // transaction: a crash costs the work of one window and decides nothing twice. A model that does not answer, or
-// whose answer cannot be read, holds the place, not what it says of another person's facts: it is an [unasked] or an
-// [unread], and the next sweep asks again. A window whose answer could not be read in so many nights before is passed over, so that one
+// whose answer cannot be read, holds the place, not what it says of another person's facts: it is errUnasked or
+// errUnread, and the next sweep asks again. A window whose answer could not be read in so many nights before is passed over, so that one
 // that a model cannot cope with does not hold up all others; the error says so. What is left for the next sweep for
-// another reason is a [remaining]. It also returns in how many nights by now the answer on the next window could not be read.
-func (a *ledger) reconcile(ctx context.Context, unreadNights int) (decided, nights int, err error) {
-	if !a.reconciles() {
+// another reason is errRemaining. It also returns in how many nights by now the answer on the next window could not be read.
+func (led *ledger) reconcile(ctx context.Context, unreadNights int) (decided, nights int, err error) {
+	if !led.reconciles() {
 		return 0, 0, nil
 	}
 	var passed error
 	for range sweepWindows {
-		upto, err := a.sweptUpto(ctx)
+		upto, err := led.sweptUpto(ctx)
 		if err != nil {
 			return decided, unreadNights, err
 		}
-		fresh, err := a.factsAfter(ctx, upto, sweepWindow)
+		fresh, err := led.factsAfter(ctx, upto, sweepWindow)
 		if err != nil || len(fresh) == 0 {
 			return decided, 0, cmp.Or(err, passed)
 		}
 		var stmts []tidemark.Stmt
-		var silent *unasked
-		var garbled *unread
+		var silent, garbled *uncompared
 		for _, group := range groups(fresh) {
-			if silent != nil {
-				break
-			}
-			more, err := a.decide(ctx, group)
-			if err != nil && !errors.As(err, &silent) && !errors.As(err, &garbled) {
+			more, err := led.decide(ctx, group)
+			var why *uncompared
+			if err != nil && !errors.As(err, &why) {
 				return decided, unreadNights, err
 			}
-			stmts = append(stmts, more...)
+			if stmts = append(stmts, more...); errors.Is(err, errUnasked) {
+				silent = why
+				break
+			} else if err != nil {
+				garbled = why
+			}
 		}
 		n, next := len(stmts), fresh[len(fresh)-1].seq
 		if garbled != nil && unreadNights+1 >= sweepUnread {
-			garbled.passed = true
-			a.cfg.Logger.Warn("sweep by a model", "agent", a.cfg.Name, "nights", unreadNights+1, "err", garbled)
+			garbled.what = errPassed
+			led.cfg.Logger.Warn("sweep by a model", "agent", led.cfg.Name, "nights", unreadNights+1, "err", garbled)
 			passed, garbled, unreadNights = garbled, nil, 0
 		}
 		if silent != nil || garbled != nil {
@@ -75,9 +77,9 @@ func (a *ledger) reconcile(ctx context.Context, unreadNights int) (decided, nigh
 		}
 		stmts = append(stmts, tidemark.Stmt{
 			SQL:  `INSERT INTO agent_nights(agent, upto) VALUES(?, ?) ON CONFLICT(agent) DO UPDATE SET upto = excluded.upto WHERE agent_nights.upto = ?`,
-			Args: []any{a.cfg.Name, next, upto}, Want: 1,
+			Args: []any{led.cfg.Name, next, upto}, Want: 1,
 		})
-		if err := a.cfg.DB.Tx(ctx, append(stmts, a.tailStmt())); errors.Is(err, tidemark.ErrConflict) {
+		if err := led.cfg.DB.Tx(ctx, append(stmts, led.tailStmt())); errors.Is(err, tidemark.ErrConflict) {
 			return decided, unreadNights, both(passed, remaining("somebody else compares facts, or a person took one back meanwhile"))
 		} else if err != nil {
 			return decided, unreadNights, fmt.Errorf("write ledger: %w", err)
@@ -93,30 +95,21 @@ func (a *ledger) reconcile(ctx context.Context, unreadNights int) (decided, nigh
 	return decided, unreadNights, both(passed, remaining(fmt.Sprintf("%d facts are compared in one night", sweepWindows*sweepWindow)))
 }
 
-// unasked says that a model could not be asked: a key is wrong, a quota used up, nobody answers in time.
-type unasked struct{ err error }
+// uncompared says why facts are not compared yet.
+type uncompared struct{ what, err error }
 
-func (u *unasked) Error() string { return "no model compares facts: " + u.err.Error() }
-func (u *unasked) Unwrap() error { return u.err }
+func (u *uncompared) Error() string   { return u.what.Error() + ": " + u.err.Error() }
+func (u *uncompared) Unwrap() []error { return []error{u.what, u.err} }
 
-// unread says that a model answered with what is no answer.
-type unread struct {
-	err    error
-	passed bool // it is not asked again
-}
+var (
+	errUnasked = errors.New("no model compares facts") // a key is wrong, a quota used up, nobody answers in time
+	errUnread  = errors.New("the answer of the model that compares facts cannot be read")
+	errPassed  = errors.New("for so many nights the answer of the model that compares facts could not be read that they are left as they are")
+	// errRemaining is of facts that nothing keeps from being compared.
+	errRemaining = errors.New("the rest is compared the next night")
+)
 
-func (u *unread) Error() string {
-	if u.passed {
-		return "for so many nights the answer of the model that compares facts could not be read that they are left as they are: " + u.err.Error()
-	}
-	return "the answer of the model that compares facts cannot be read: " + u.err.Error()
-}
-func (u *unread) Unwrap() error { return u.err }
-
-// remaining says why facts are left that nothing keeps from being compared.
-type remaining string
-
-func (r remaining) Error() string { return "the rest is compared the next night: " + string(r) }
+func remaining(why string) error { return &uncompared{errRemaining, errors.New(why)} }
 
 // both is two errors in one line.
 func both(a, b error) error {
@@ -127,39 +120,21 @@ func both(a, b error) error {
 }
 
 // tailStmt drops rows that are not in force, when many have come since.
-func (a *ledger) tailStmt() tidemark.Stmt {
+func (led *ledger) tailStmt() tidemark.Stmt {
 	return tidemark.Stmt{SQL: `DELETE FROM agent_ledger WHERE agent = ? AND seq <= (SELECT seq FROM agent_ledger WHERE agent = ? ORDER BY seq DESC LIMIT 1 OFFSET ?)
 		AND EXISTS (SELECT 1 FROM agent_ledger n WHERE n.agent = agent_ledger.agent AND n.target = agent_ledger.target AND n.seq > agent_ledger.seq)`,
-		Args: []any{a.cfg.Name, a.cfg.Name, ledgerTail}}
+		Args: []any{led.cfg.Name, led.cfg.Name, ledgerTail}}
 }
 
 // sweptUpto is the last fact that was compared.
-func (a *ledger) sweptUpto(ctx context.Context) (int64, error) {
-	rows, err := a.cfg.DB.Query(ctx, `SELECT upto FROM agent_nights WHERE agent = ? LIMIT 1`, a.cfg.Name)
-	if err != nil || len(rows) == 0 {
-		return 0, err
-	}
-	return rows[0].Int(0), nil
+func (led *ledger) sweptUpto(ctx context.Context) (int64, error) {
+	return led.number(ctx, "read the last night", `SELECT upto FROM agent_nights WHERE agent = ? LIMIT 1`, led.cfg.Name)
 }
 
 // factsAfter returns facts in the order in which they came.
-func (a *ledger) factsAfter(ctx context.Context, seq int64, limit int) ([]Fact, error) {
-	rows, err := a.cfg.DB.Query(ctx, `SELECT `+factColumns+` FROM agent_facts f JOIN agent_extractions x ON x.agent = f.agent AND x.id = f.extraction
-		WHERE f.agent = ? AND f.seq > ? ORDER BY f.seq LIMIT ?`, a.cfg.Name, seq, limit)
-	return scanFacts(rows, err)
-}
-
-func scanFacts(rows []tidemark.Row, err error) ([]Fact, error) {
-	if err != nil {
-		return nil, fmt.Errorf("read facts: %w", err)
-	}
-	out := make([]Fact, len(rows))
-	for i, r := range rows {
-		if out[i], err = scanFact(r); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
+func (led *ledger) factsAfter(ctx context.Context, seq int64, limit int) ([]Fact, error) {
+	return read(ctx, led.core, "read facts", scanFact, `SELECT `+factColumns+` FROM agent_facts f JOIN agent_extractions x ON x.agent = f.agent AND x.id = f.extraction
+		WHERE f.agent = ? AND f.seq > ? ORDER BY f.seq LIMIT ?`, led.cfg.Name, seq, limit)
 }
 
 // groups divides facts on which nobody has decided by whose they are: what one person says never decides on what another said. A peer must
@@ -182,12 +157,12 @@ func groups(facts []Fact) [][]Fact {
 }
 
 // decide has the model compare new facts of one group and returns the rows that follow.
-func (a *ledger) decide(ctx context.Context, fresh []Fact) ([]tidemark.Stmt, error) {
-	older, err := a.related(ctx, fresh, sweepStanding)
+func (led *ledger) decide(ctx context.Context, fresh []Fact) ([]tidemark.Stmt, error) {
+	older, err := led.related(ctx, fresh, sweepStanding)
 	if err != nil || len(older)+len(fresh) < 2 {
 		return nil, err
 	}
-	decisions, err := a.askModel(ctx, memory.Window{Fresh: knownOf(fresh), Standing: knownOf(older)})
+	decisions, err := led.askModel(ctx, memory.Window{Fresh: knownOf(fresh), Standing: knownOf(older)})
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +170,7 @@ func (a *ledger) decide(ctx context.Context, fresh []Fact) ([]tidemark.Stmt, err
 	for _, f := range append(older, fresh...) {
 		byID[f.seq] = f
 	}
-	settled, err := a.settled(ctx, decisions)
+	settled, err := led.settled(ctx, decisions)
 	if err != nil {
 		return nil, err
 	}
@@ -204,7 +179,7 @@ func (a *ledger) decide(ctx context.Context, fresh []Fact) ([]tidemark.Stmt, err
 		if settled[d.Target] {
 			continue
 		}
-		stmt, err := a.ledgerStmt(d.Action, byID[d.Target], byID[d.By], "said at night, of facts that were compared")
+		stmt, err := led.ledgerStmt(d.Action, byID[d.Target], byID[d.By], "said at night, of facts that were compared")
 		if err != nil {
 			return nil, err
 		}
@@ -216,23 +191,23 @@ func (a *ledger) decide(ctx context.Context, fresh []Fact) ([]tidemark.Stmt, err
 
 // ledgerStmt is a row of the ledger, unless there is one of that fact already. A newer fact that is not stored yet has
 // no number: it is the last one.
-func (a *ledger) ledgerStmt(action memory.Action, old, by Fact, reason string) (tidemark.Stmt, error) {
+func (led *ledger) ledgerStmt(action memory.Action, old, by Fact, reason string) (tidemark.Stmt, error) {
 	sources, err := json.Marshal(append(append([]tidemark.EntryID{}, old.Sources...), by.Sources...))
 	cause, args := `?`, []any{by.seq}
 	if by.seq == 0 {
-		cause, args = `(SELECT seq FROM agent_facts WHERE agent = ? AND extraction = ? AND text = ?)`, []any{a.cfg.Name, by.Extraction, by.Text}
+		cause, args = `(SELECT seq FROM agent_facts WHERE agent = ? AND extraction = ? AND text = ?)`, []any{led.cfg.Name, by.Extraction, by.Text}
 	}
 	return tidemark.Stmt{
 		SQL: `INSERT INTO agent_ledger(agent, target, action, reason, sources, who, at, cause) SELECT ?, ?, ?, ?, ?, ?, ?, ` + cause +
 			` WHERE NOT EXISTS (SELECT 1 FROM agent_ledger WHERE agent = ? AND target = ?)`,
-		Args: slices.Concat([]any{a.cfg.Name, old.seq, string(action), reason, string(sources), byModel, a.now().UnixMilli()}, args, []any{a.cfg.Name, old.seq}),
+		Args: slices.Concat([]any{led.cfg.Name, old.seq, string(action), reason, string(sources), byModel, led.now().UnixMilli()}, args, []any{led.cfg.Name, old.seq}),
 	}, err
 }
 
 // decidedStmts are the rows that follow from what a model said of new facts when it drew them. A target must be a fact
 // of the same person that was there before.
-func (a *ledger) decidedStmts(ctx context.Context, x tidemark.Extraction, facts []tidemark.Fact) ([]tidemark.Stmt, error) {
-	if !a.reconciles() {
+func (led *ledger) decidedStmts(ctx context.Context, x tidemark.Extraction, facts []tidemark.Fact) ([]tidemark.Stmt, error) {
+	if !led.reconciles() {
 		return nil, nil
 	}
 	var stmts []tidemark.Stmt
@@ -240,14 +215,13 @@ func (a *ledger) decidedStmts(ctx context.Context, x tidemark.Extraction, facts 
 		if f.Target == 0 {
 			continue
 		}
-		rows, err := a.cfg.DB.Query(ctx, `SELECT `+factColumns+` FROM agent_facts f JOIN agent_extractions x ON x.agent = f.agent AND x.id = f.extraction
-			WHERE f.agent = ? AND f.seq = ? AND x.peer = ? LIMIT 1`, a.cfg.Name, f.Target, peerOf(x.Scope))
-		old, err := scanFacts(rows, err)
+		old, err := read(ctx, led.core, "read facts", scanFact, `SELECT `+factColumns+` FROM agent_facts f JOIN agent_extractions x ON x.agent = f.agent AND x.id = f.extraction
+			WHERE f.agent = ? AND f.seq = ? AND x.peer = ? LIMIT 1`, led.cfg.Name, f.Target, peerOf(x.Scope))
 		if err != nil {
 			return nil, err
 		}
 		if action := memory.Action(f.Action); len(old) == 1 && (action == memory.Update || action == memory.Delete) {
-			stmt, err := a.ledgerStmt(action, old[0], Fact{Text: f.Text, Extraction: x.ID, Sources: f.Sources}, "said with the newer fact, when it was drawn")
+			stmt, err := led.ledgerStmt(action, old[0], Fact{Text: f.Text, Extraction: x.ID, Sources: f.Sources}, "said with the newer fact, when it was drawn")
 			if err != nil {
 				return nil, err
 			}
@@ -258,15 +232,15 @@ func (a *ledger) decidedStmts(ctx context.Context, x tidemark.Extraction, facts 
 }
 
 // near returns the facts of a scope that are near a text, line by line, and count still.
-func (a *ledger) near(ctx context.Context, scope tidemark.Scope, text string) ([]memory.Known, error) {
-	if !a.reconciles() || !scope.Owner && scope.Peer == "" {
+func (led *ledger) near(ctx context.Context, scope tidemark.Scope, text string) ([]memory.Known, error) {
+	if !led.reconciles() || !scope.Owner && scope.Peer == "" {
 		return nil, nil
 	}
 	var lines []Fact
 	for l := range strings.Lines(text) {
 		lines = append(lines, Fact{Text: l, Peer: peerOf(scope), seq: maxSeq})
 	}
-	facts, err := a.related(ctx, lines[max(0, len(lines)-sweepWindow):], sweepWindow)
+	facts, err := led.related(ctx, lines[max(0, len(lines)-sweepWindow):], sweepWindow)
 	return knownOf(facts), err
 }
 
@@ -282,19 +256,18 @@ func knownOf(facts []Fact) []memory.Known {
 }
 
 // related returns at most so many older facts of the same group that share words with new ones and count still.
-func (a *ledger) related(ctx context.Context, fresh []Fact, most int) ([]Fact, error) {
+func (led *ledger) related(ctx context.Context, fresh []Fact, most int) ([]Fact, error) {
 	seen := map[int64]bool{}
 	var out []Fact
 	for _, f := range fresh {
-		terms := a.stem.Terms(f.Text)
+		terms := led.stem.Terms(f.Text)
 		if len(terms) == 0 {
 			continue
 		}
-		rows, err := a.cfg.DB.Query(ctx, `SELECT `+factColumns+` FROM agent_words w JOIN agent_facts f ON f.seq = w.rowid
+		facts, err := read(ctx, led.core, "read facts", scanFact, `SELECT `+factColumns+` FROM agent_words w JOIN agent_facts f ON f.seq = w.rowid
 			JOIN agent_extractions x ON x.agent = f.agent AND x.id = f.extraction
 			WHERE agent_words MATCH ? AND f.agent = ? AND x.peer = ? AND f.seq < ? AND NOT `+inForce+` ORDER BY bm25(agent_words), f.seq DESC LIMIT ?`,
-			anyOf(terms[:min(len(terms), searchTerms)]), a.cfg.Name, f.Peer, fresh[0].seq, sweepRelated)
-		facts, err := scanFacts(rows, err)
+			anyOf(terms[:min(len(terms), searchTerms)]), led.cfg.Name, f.Peer, fresh[0].seq, sweepRelated)
 		if err != nil {
 			return nil, err
 		}
@@ -309,16 +282,16 @@ func (a *ledger) related(ctx context.Context, fresh []Fact, most int) ([]Fact, e
 
 // settled returns which targets have a row already: one that is in force, or one that a person took back, which
 // is the last word.
-func (a *ledger) settled(ctx context.Context, decisions []memory.Decision) (map[int64]bool, error) {
+func (led *ledger) settled(ctx context.Context, decisions []memory.Decision) (map[int64]bool, error) {
 	const step = 90
 	out := map[int64]bool{}
 	for from := 0; from < len(decisions); from += step {
 		some := decisions[from:min(from+step, len(decisions))]
-		args := []any{a.cfg.Name}
+		args := []any{led.cfg.Name}
 		for _, d := range some {
 			args = append(args, d.Target)
 		}
-		rows, err := a.cfg.DB.Query(ctx, `SELECT DISTINCT target FROM agent_ledger WHERE agent = ? AND target IN (`+marks(len(some))+`) LIMIT ?`, append(args, step)...)
+		rows, err := led.cfg.DB.Query(ctx, `SELECT DISTINCT target FROM agent_ledger WHERE agent = ? AND target IN (`+marks(len(some))+`) LIMIT ?`, append(args, step)...)
 		if err != nil {
 			return nil, fmt.Errorf("read ledger: %w", err)
 		}
@@ -330,18 +303,18 @@ func (a *ledger) settled(ctx context.Context, decisions []memory.Decision) (map[
 }
 
 // askModel has the model compare a window. Whatever is wrong with its answer decides nothing. That it did not
-// answer, for want of a key or of time, is an [unasked], and that its answer cannot be read an [unread]: the window is
+// answer, for want of a key or of time, is errUnasked, and that its answer cannot be read errUnread: the window is
 // asked again.
-func (a *ledger) askModel(ctx context.Context, w memory.Window) ([]memory.Decision, error) {
-	limited, stop := a.cfg.Runtime.WithTimeout(ctx, sweepCall)
+func (led *ledger) askModel(ctx context.Context, w memory.Window) ([]memory.Decision, error) {
+	limited, stop := led.cfg.Runtime.WithTimeout(ctx, sweepCall)
 	defer stop()
-	reply, err := tidemark.Complete(limited, a.cfg.Model, w.Ask(a.cfg.ModelName))
+	reply, err := tidemark.Complete(limited, led.cfg.Model, w.Ask(led.cfg.ModelName))
 	var api *tidemark.APIError
 	if errors.As(err, &api) && api.Type == tidemark.EmptyReply {
-		return nil, &unread{err: err}
+		return nil, &uncompared{errUnread, err}
 	}
 	if answered := errors.As(err, &api) && (api.Class == tidemark.ClassOverflow || api.Class == tidemark.ClassRefusal); err != nil && !answered {
-		return nil, &unasked{err}
+		return nil, &uncompared{errUnasked, err}
 	}
 	var decisions []memory.Decision
 	refused, garbled := 0, false
@@ -350,10 +323,10 @@ func (a *ledger) askModel(ctx context.Context, w memory.Window) ([]memory.Decisi
 		garbled = err != nil
 	}
 	if err != nil || refused > 0 {
-		a.cfg.Logger.Warn("sweep by a model", "agent", a.cfg.Name, "facts", len(w.Fresh), "refused", refused, "err", err)
+		led.cfg.Logger.Warn("sweep by a model", "agent", led.cfg.Name, "facts", len(w.Fresh), "refused", refused, "err", err)
 	}
 	if garbled {
-		return nil, &unread{err: err}
+		return nil, &uncompared{errUnread, err}
 	}
 	return decisions, nil
 }

@@ -22,9 +22,9 @@ const maxQuestions = 1000
 
 // Question takes up what a conversation asks the owner, or that it asks no more. The same twice is one, and what is closed
 // stays closed. Where the owner is not in the conversation that asks, their main session asks for it.
-func (a *questions) Question(ctx context.Context, q tidemark.Question) error {
-	if q.Session.Agent() != a.cfg.Name {
-		return fmt.Errorf("question of %.80q to agent %s: %w", q.Session, a.cfg.Name, tidemark.ErrForbidden)
+func (qs *questions) Question(ctx context.Context, q tidemark.Question) error {
+	if q.Session.Agent() != qs.cfg.Name {
+		return fmt.Errorf("question of %.80q to agent %s: %w", q.Session, qs.cfg.Name, tidemark.ErrForbidden)
 	}
 	if q.Code == "" || len(q.Code) > maxCode {
 		return fmt.Errorf("question code %.20q: want 1 to %d letters: %w", q.Code, maxCode, tidemark.ErrInvalid)
@@ -37,31 +37,31 @@ func (a *questions) Question(ctx context.Context, q tidemark.Question) error {
 	if q.Closed {
 		closed = 1
 	}
-	err = a.cfg.DB.Tx(ctx, []tidemark.Stmt{
+	err = qs.cfg.DB.Tx(ctx, []tidemark.Stmt{
 		{SQL: `INSERT INTO agent_questions(agent, session, code, expires, closed, asked, question) VALUES(?, ?, ?, ?, ?, ?, ?)
 			ON CONFLICT(agent, code, session) DO UPDATE SET closed = max(closed, excluded.closed)`,
-			Args: []any{a.cfg.Name, string(q.Session), q.Code, q.Expires.UnixMilli(), closed, q.Asked.UnixMilli(), string(raw)}},
-		{SQL: `DELETE FROM agent_questions WHERE agent = ? AND expires < ?`, Args: []any{a.cfg.Name, a.now().Add(-keepDone).UnixMilli()}},
+			Args: []any{qs.cfg.Name, string(q.Session), q.Code, q.Expires.UnixMilli(), closed, q.Asked.UnixMilli(), string(raw)}},
+		{SQL: `DELETE FROM agent_questions WHERE agent = ? AND expires < ?`, Args: []any{qs.cfg.Name, qs.now().Add(-keepDone).UnixMilli()}},
 	})
 	if err != nil {
 		return fmt.Errorf("keep question %s: %w", q.Code, err)
 	}
-	to, ok := a.cfg.Sessions.(Errands)
-	if !q.Elsewhere || q.Closed || !ok || !q.Expires.After(a.now()) {
+	to, ok := qs.cfg.Sessions.(Errands)
+	if !q.Elsewhere || q.Closed || !ok || !q.Expires.After(qs.now()) {
 		return nil
 	}
-	rows, err := a.cfg.DB.Query(ctx, `SELECT 1 FROM agent_questions WHERE agent = ? AND code = ? AND session = ? AND closed = 1 LIMIT 1`, a.cfg.Name, q.Code, string(q.Session))
-	if err != nil || len(rows) > 0 { // it was decided meanwhile
+	decided, err := qs.number(ctx, "find question", `SELECT 1 FROM agent_questions WHERE agent = ? AND code = ? AND session = ? AND closed = 1 LIMIT 1`, qs.cfg.Name, q.Code, string(q.Session))
+	if err != nil || decided > 0 { // it was decided meanwhile
 		return err
 	}
-	o, err := a.planner.ownerAt(ctx)
+	o, err := qs.planner.ownerAt(ctx)
 	if err != nil {
 		return fmt.Errorf("find the owner: %w", err)
 	}
 	q.To = o.To
 	where := q.Where
-	if where.Agent() != a.cfg.Name || where.Channel() == tidemark.ChannelDelegate || !where.Local() { // nobody reads there
-		where = a.mainKey()
+	if where.Agent() != qs.cfg.Name || where.Channel() == tidemark.ChannelDelegate || !where.Local() { // nobody reads there
+		where = qs.mainKey()
 	}
 	if err := to.Relay(ctx, where, q); err != nil {
 		return fmt.Errorf("ask in %s: %w", where, err)
@@ -73,30 +73,15 @@ func (a *questions) Question(ctx context.Context, q tidemark.Question) error {
 const maxCode = 20
 
 // Questions lists what waits for the owner in all conversations of the agent, oldest first.
-func (a *questions) Questions(ctx context.Context) ([]tidemark.Question, error) {
-	out := []tidemark.Question{}
-	rows, err := a.cfg.DB.Query(ctx, `SELECT question FROM agent_questions WHERE agent = ? AND closed = 0 AND expires > ? ORDER BY asked, code LIMIT ?`,
-		a.cfg.Name, a.now().UnixMilli(), maxQuestions)
-	if err != nil {
-		return nil, fmt.Errorf("read questions: %w", err)
-	}
-	for _, r := range rows {
-		var q tidemark.Question
-		if err := json.Unmarshal(r.Bytes(0), &q); err != nil {
-			return nil, fmt.Errorf("read question: %w", err)
-		}
-		out = append(out, q)
-	}
-	return out, nil
+func (qs *questions) Questions(ctx context.Context) ([]tidemark.Question, error) {
+	return read(ctx, qs.core, "read questions", decoded[tidemark.Question], `SELECT question FROM agent_questions WHERE agent = ? AND closed = 0 AND expires > ? ORDER BY asked, code LIMIT ?`,
+		qs.cfg.Name, qs.now().UnixMilli(), maxQuestions)
 }
 
 // Asked reports whether a conversation asked under a code lately, also one that was decided since.
-func (a *questions) Asked(ctx context.Context, code string) (bool, error) {
-	rows, err := a.cfg.DB.Query(ctx, `SELECT 1 FROM agent_questions WHERE agent = ? AND code = ? LIMIT 1`, a.cfg.Name, strings.ToUpper(code))
-	if err != nil {
-		return false, fmt.Errorf("find question: %w", err)
-	}
-	return len(rows) > 0, nil
+func (qs *questions) Asked(ctx context.Context, code string) (bool, error) {
+	n, err := qs.number(ctx, "find question", `SELECT 1 FROM agent_questions WHERE agent = ? AND code = ? LIMIT 1`, qs.cfg.Name, strings.ToUpper(code))
+	return n > 0, err
 }
 
 // Answer carries the owner's decision to the conversation that asked, and returns what was asked.
@@ -105,11 +90,11 @@ func (a *questions) Asked(ctx context.Context, code string) (bool, error) {
 //
 // ErrNotFound for a code that nobody waits under, ErrForbidden for anybody but the owner, ErrConflict for what is decided
 // already or over.
-func (a *questions) Answer(ctx context.Context, d tidemark.Decision) (tidemark.Question, error) {
+func (qs *questions) Answer(ctx context.Context, d tidemark.Decision) (tidemark.Question, error) {
 	if !d.By.Owner {
 		return tidemark.Question{}, fmt.Errorf("only the owner decides about tool calls: %w", tidemark.ErrForbidden)
 	}
-	list, err := a.Questions(ctx)
+	list, err := qs.Questions(ctx)
 	if err != nil {
 		return tidemark.Question{}, err
 	}
@@ -117,7 +102,7 @@ func (a *questions) Answer(ctx context.Context, d tidemark.Decision) (tidemark.Q
 		if q.Code != strings.ToUpper(d.Code) {
 			continue
 		}
-		to, ok := a.cfg.Sessions.(Errands)
+		to, ok := qs.cfg.Sessions.(Errands)
 		if !ok {
 			return q, fmt.Errorf("answer %s: this host reaches no sessions: %w", q.Code, tidemark.ErrUnavailable)
 		}
@@ -125,11 +110,11 @@ func (a *questions) Answer(ctx context.Context, d tidemark.Decision) (tidemark.Q
 		err := to.Decide(ctx, q.Session, d)
 		if err == nil || errors.Is(err, tidemark.ErrConflict) || errors.Is(err, tidemark.ErrNotFound) {
 			q.Closed = true
-			err = errors.Join(err, a.Question(ctx, q))
+			err = errors.Join(err, qs.Question(ctx, q))
 		}
 		return q, err
 	}
-	if asked, err := a.Asked(ctx, d.Code); err != nil || asked {
+	if asked, err := qs.Asked(ctx, d.Code); err != nil || asked {
 		return tidemark.Question{}, errors.Join(err, fmt.Errorf("the call %.20q was decided already, or its time is over: %w", d.Code, tidemark.ErrConflict))
 	}
 	return tidemark.Question{}, fmt.Errorf("no call waits under the code %.20q: %w", d.Code, tidemark.ErrNotFound)

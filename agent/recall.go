@@ -14,13 +14,6 @@ import (
 	"github.com/tidemark-ai/tidemark/recall"
 )
 
-// Sessions is how an agent asks its sessions what they hold, wherever they live. It may be called at once.
-type Sessions interface {
-	// Recall searches one conversation. One that is not there is ErrNotFound; without a query nothing is searched,
-	// and that is all it tells.
-	Recall(ctx context.Context, key tidemark.Key, ask recall.Ask) (recall.Answer, error)
-}
-
 // Bounds of a recall over an agent. A session that sleeps wakes to answer, which costs; the digests are to
 // name the right ones.
 const (
@@ -39,11 +32,11 @@ const (
 // # Errors
 //
 // ErrInvalid for an empty query or a scope that lacks its peer, ErrUnavailable without a way to ask.
-func (a *finder) Recall(ctx context.Context, scope tidemark.Scope, ask recall.Ask) (recall.Answer, error) {
-	if err := a.own(scope); err != nil {
+func (find *finder) Recall(ctx context.Context, scope tidemark.Scope, ask recall.Ask) (recall.Answer, error) {
+	if err := find.own(scope); err != nil {
 		return recall.Answer{}, err
 	}
-	if a.cfg.Sessions == nil {
+	if find.cfg.Sessions == nil {
 		return recall.Answer{}, fmt.Errorf("recall: this host has no way to its sessions: %w", tidemark.ErrUnavailable)
 	}
 	q := recall.Parse(ask.Query, nil)
@@ -61,11 +54,11 @@ func (a *finder) Recall(ctx context.Context, scope tidemark.Scope, ask recall.As
 			return recall.Answer{}, fmt.Errorf("recall: scope peer without a peer: name whose conversations: %w", tidemark.ErrInvalid)
 		}
 	}
-	all, beyond, err := a.candidates(ctx, scope, ask, q.Terms)
+	all, beyond, err := find.candidates(ctx, scope, ask, q.Terms)
 	if err != nil {
 		return recall.Answer{}, fmt.Errorf("recall: %w", err)
 	}
-	out, err := recall.Join(ask, a.askAll(ctx, a.pick(all, len(q.Terms)), ask))
+	out, err := recall.Join(ask, find.askAll(ctx, find.pick(all, len(q.Terms)), ask))
 	out.Beyond = beyond
 	if len(all) == 0 && ask.Scope == recall.ScopePeer && scope.Owner { // nobody else may know who is there
 		out.Hint = fmt.Sprintf("no conversation with %.100q is known: name the peer as the list of sessions does, or channel:name", ask.Peer)
@@ -75,19 +68,19 @@ func (a *finder) Recall(ctx context.Context, scope tidemark.Scope, ask recall.As
 
 // There reports a conversation that is not there as ErrNotFound. One that began just now may not be in the
 // directory yet, so it is asked itself.
-func (a *finder) There(ctx context.Context, key tidemark.Key) error {
-	_, err := a.directory.Session(ctx, key)
-	if !errors.Is(err, tidemark.ErrNotFound) || a.cfg.Sessions == nil {
+func (find *finder) There(ctx context.Context, key tidemark.Key) error {
+	_, err := find.directory.Session(ctx, key)
+	if !errors.Is(err, tidemark.ErrNotFound) || find.cfg.Sessions == nil {
 		return err
 	}
-	ctx, cancel := a.cfg.Runtime.WithTimeout(ctx, askTime)
+	ctx, cancel := find.cfg.Runtime.WithTimeout(ctx, askTime)
 	defer cancel()
-	_, err = a.cfg.Sessions.Recall(ctx, key, recall.Ask{})
+	_, err = find.cfg.Sessions.Recall(ctx, key, recall.Ask{})
 	return err
 }
 
 // Zone is where the agent's days are.
-func (a *finder) Zone() *time.Location { return a.cfg.Zone }
+func (find *finder) Zone() *time.Location { return find.cfg.Zone }
 
 // mayFind is the rule of who finds what was said where. The owner finds all; someone else what was said in
 // their own conversation, and in others on the same channel with the same name, if they have one. A group is
@@ -113,7 +106,7 @@ func withPeer(key tidemark.Key, peer string) bool {
 
 // pick chooses whom to ask: those whose digests may hold the rarest words, of equals who was active last;
 // then those whose digests are behind, for whom some places are kept.
-func (a *finder) pick(all []candidate, terms int) []candidate {
+func (find *finder) pick(all []candidate, terms int) []candidate {
 	known, holders := 0, make([]int, min(terms, 64))
 	for _, c := range all {
 		if !c.known {
@@ -125,7 +118,7 @@ func (a *finder) pick(all []candidate, terms int) []candidate {
 		}
 	}
 	var hits, stale []candidate
-	now := a.now()
+	now := find.now()
 	for _, c := range all {
 		for h := c.held; h != 0; h &= h - 1 {
 			c.score += recall.Rarity(holders[bits.TrailingZeros64(h)], known)
@@ -147,21 +140,21 @@ func (a *finder) pick(all []candidate, terms int) []candidate {
 }
 
 // askAll asks some conversations side by side and waits for each, at most askTime.
-func (a *finder) askAll(ctx context.Context, some []candidate, ask recall.Ask) []recall.Answer {
+func (find *finder) askAll(ctx context.Context, some []candidate, ask recall.Ask) []recall.Answer {
 	type done struct {
 		i      int
 		answer recall.Answer
 		err    error
 	}
 	ask.Scope, ask.Peer, ask.Own = recall.ScopeSession, "", ""
-	ctx, cancel := a.cfg.Runtime.WithTimeout(ctx, askTime)
+	ctx, cancel := find.cfg.Runtime.WithTimeout(ctx, askTime)
 	defer cancel()
 	got := make(chan done, len(some))
 	for i, c := range some {
-		a.cfg.Runtime.Go(func() {
+		find.cfg.Runtime.Go(func() {
 			d := done{i: i, err: fmt.Errorf("panicked: %w", tidemark.ErrUnavailable)}
 			defer func() { got <- d }()
-			d.answer, d.err = a.cfg.Sessions.Recall(ctx, c.key, ask)
+			d.answer, d.err = find.cfg.Sessions.Recall(ctx, c.key, ask)
 		})
 	}
 	answers := make([]recall.Answer, len(some))
@@ -176,7 +169,7 @@ func (a *finder) askAll(ctx context.Context, some []candidate, ask recall.Ask) [
 			case errors.Is(d.err, tidemark.ErrNotFound): // it is gone, and holds nothing
 				answers[d.i] = recall.Answer{}
 			case d.err != nil:
-				a.cfg.Logger.Warn("recall", "agent", a.cfg.Name, "session", key, "err", d.err)
+				find.cfg.Logger.Warn("recall", "agent", find.cfg.Name, "session", key, "err", d.err)
 			default:
 				d.answer.Asked, d.answer.Unreached = []tidemark.Key{key}, nil
 				answers[d.i] = d.answer

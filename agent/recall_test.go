@@ -362,10 +362,10 @@ func TestFarSessions(t *testing.T) {
 	r := &rooms{texts: map[tidemark.Key]string{"agent:main:main": "walnut"}, fail: map[tidemark.Key]error{"agent:main:local:dm:gone": fmt.Errorf("no: %w", tidemark.ErrNotFound)}}
 	far := &agent.FarSessions{Transport: func(tidemark.Key) http.RoundTripper {
 		return handler(func(w http.ResponseWriter, req *http.Request) {
-			if req.URL.Path != agent.RecallPath {
+			if req.URL.Path != agent.SessionPath+"recall" {
 				t.Errorf("asked at %s", req.URL.Path)
 			}
-			agent.AnswerRecall(w, req, r)
+			agent.AnswerSession(w, req, r)
 		})
 	}}
 	ask := recall.Ask{Query: "walnut", K: 3, Since: noon}
@@ -386,7 +386,7 @@ func TestThere(t *testing.T) {
 	r.texts[fresh] = "walnut"
 	w.fill(r, noon, map[string]string{"listed": "walnut"})
 	far := &agent.FarSessions{Transport: func(tidemark.Key) http.RoundTripper {
-		return handler(func(out http.ResponseWriter, req *http.Request) { agent.AnswerRecall(out, req, r) })
+		return handler(func(out http.ResponseWriter, req *http.Request) { agent.AnswerSession(out, req, r) })
 	}}
 	for name, sessions := range map[string]agent.Sessions{"near": r, "far": far} {
 		w.configure(func(c *agent.Config) { c.Sessions = sessions })

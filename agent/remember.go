@@ -19,63 +19,63 @@ const (
 // durable; the file gets them at once or within seconds. Facts that today's or yesterday's file has
 // already are dropped. What a peer gave goes into the peer's file, and one line into the owner's
 // that says where.
-func (a *ledger) Remember(ctx context.Context, x tidemark.Extraction) error {
-	if _, err := a.remember(ctx, x, false); err != nil {
+func (led *ledger) Remember(ctx context.Context, x tidemark.Extraction) error {
+	if _, err := led.remember(ctx, x, false); err != nil {
 		return fmt.Errorf("remember %.80s: %w", x.ID, err)
 	}
 	return nil
 }
 
 // remember returns how many facts were new.
-func (a *ledger) remember(ctx context.Context, x tidemark.Extraction, noted bool) (int, error) {
+func (led *ledger) remember(ctx context.Context, x tidemark.Extraction, noted bool) (int, error) {
 	if x.ID == "" || len(x.ID) > maxExtractionID {
 		return 0, fmt.Errorf("extraction id of %d bytes, want 1 to %d: %w", len(x.ID), maxExtractionID, tidemark.ErrInvalid)
 	}
-	if err := a.own(x.Scope); err != nil {
+	if err := led.own(x.Scope); err != nil {
 		return 0, err
 	}
-	day := memory.Day(x.At, a.cfg.Zone)
-	path := a.cfg.Sharing.Today(x.Scope, day)
+	day := memory.Day(x.At, led.cfg.Zone)
+	path := led.cfg.Sharing.Today(x.Scope, day)
 	var facts []tidemark.Fact
 	if path == "" {
-		a.cfg.Logger.Warn("facts of a nameless peer are not kept", "agent", a.cfg.Name, "session", x.Session)
+		led.cfg.Logger.Warn("facts of a nameless peer are not kept", "agent", led.cfg.Name, "session", x.Session)
 	} else {
-		known, err := a.known(ctx, x, path, a.cfg.Sharing.Today(x.Scope, memory.DayBefore(x.At, a.cfg.Zone)))
+		known, err := led.known(ctx, x, path, led.cfg.Sharing.Today(x.Scope, memory.DayBefore(x.At, led.cfg.Zone)))
 		if err != nil {
 			return 0, err
 		}
 		facts = memory.Normalise(x.Facts, known)
 	}
-	sections := a.sections(x, path, day, facts, noted)
-	stmts, err := a.rememberStmts(x, path, facts, sections)
+	sections := led.sections(x, path, day, facts, noted)
+	stmts, err := led.rememberStmts(x, path, facts, sections)
 	if err != nil {
 		return 0, err
 	}
-	decided, err := a.decidedStmts(ctx, x, facts)
+	decided, err := led.decidedStmts(ctx, x, facts)
 	if err != nil {
 		return 0, err
 	}
 	stmts = append(stmts, decided...)
-	if err := a.cfg.DB.Tx(ctx, stmts); err != nil {
-		if errors.Is(err, tidemark.ErrConflict) && a.remembered(ctx, x.ID) {
+	if err := led.cfg.DB.Tx(ctx, stmts); err != nil {
+		if errors.Is(err, tidemark.ErrConflict) && led.remembered(ctx, x.ID) {
 			return len(facts), nil
 		}
 		return 0, err
 	}
 	for p := range sections {
-		a.files.flushSoon(ctx, p)
+		led.files.flushSoon(ctx, p)
 	}
 	return len(facts), nil
 }
 
 // known returns what the files of two days say already, as far as we wrote it.
-func (a *ledger) known(ctx context.Context, x tidemark.Extraction, today, yesterday string) (map[string]bool, error) {
-	from, args := `agent_facts f WHERE f.agent = ? AND f.path IN (?, ?)`, []any{a.cfg.Name, today, yesterday}
-	if a.reconciles() { // who repeats what another said has said it: each has a last word of their own
+func (led *ledger) known(ctx context.Context, x tidemark.Extraction, today, yesterday string) (map[string]bool, error) {
+	from, args := `agent_facts f WHERE f.agent = ? AND f.path IN (?, ?)`, []any{led.cfg.Name, today, yesterday}
+	if led.reconciles() { // who repeats what another said has said it: each has a last word of their own
 		from = `agent_facts f JOIN agent_extractions x ON x.agent = f.agent AND x.id = f.extraction WHERE f.agent = ? AND f.path IN (?, ?) AND x.peer = ?`
 		args = append(args, peerOf(x.Scope))
 	}
-	rows, err := a.cfg.DB.Query(ctx, `SELECT f.fold FROM `+from+standing+` ORDER BY f.seq DESC LIMIT ?`, append(args, maxKnown)...)
+	rows, err := led.cfg.DB.Query(ctx, `SELECT f.fold FROM `+from+standing+` ORDER BY f.seq DESC LIMIT ?`, append(args, maxKnown)...)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func (a *ledger) known(ctx context.Context, x tidemark.Extraction, today, yester
 		known[r.Text(0)] = true
 	}
 	for _, f := range x.Facts {
-		if fold := memory.Fold(f.Text); a.reconciles() && known[fold] && overtaken(fold, rows) {
+		if fold := memory.Fold(f.Text); led.reconciles() && known[fold] && overtaken(fold, rows) {
 			delete(known, fold)
 		}
 	}
@@ -105,13 +105,13 @@ func overtaken(fold string, newest []tidemark.Row) bool {
 	return false
 }
 
-func (a *ledger) remembered(ctx context.Context, id string) bool {
-	rows, err := a.cfg.DB.Query(ctx, `SELECT 1 FROM agent_extractions WHERE agent = ? AND id = ? LIMIT 1`, a.cfg.Name, id)
-	return err == nil && len(rows) == 1
+func (led *ledger) remembered(ctx context.Context, id string) bool {
+	n, err := led.number(ctx, "find extraction", `SELECT 1 FROM agent_extractions WHERE agent = ? AND id = ? LIMIT 1`, led.cfg.Name, id)
+	return err == nil && n == 1
 }
 
 // sections returns what an extraction adds, by file.
-func (a *ledger) sections(x tidemark.Extraction, path, day string, facts []tidemark.Fact, noted bool) map[string]memory.Section {
+func (led *ledger) sections(x tidemark.Extraction, path, day string, facts []tidemark.Fact, noted bool) map[string]memory.Section {
 	if len(facts) == 0 {
 		return nil
 	}
@@ -123,11 +123,11 @@ func (a *ledger) sections(x tidemark.Extraction, path, day string, facts []tidem
 }
 
 // rememberStmts is the one transaction of an extraction; its first row is the guard.
-func (a *ledger) rememberStmts(x tidemark.Extraction, path string, facts []tidemark.Fact, sections map[string]memory.Section) ([]tidemark.Stmt, error) {
+func (led *ledger) rememberStmts(x tidemark.Extraction, path string, facts []tidemark.Fact, sections map[string]memory.Section) ([]tidemark.Stmt, error) {
 	at := x.At.UnixMilli()
 	stmts := []tidemark.Stmt{{
 		SQL:  `INSERT INTO agent_extractions(agent, id, session, session_key, peer, at, path) VALUES(?, ?, ?, ?, ?, ?, ?) ON CONFLICT(agent, id) DO NOTHING`,
-		Args: []any{a.cfg.Name, x.ID, x.Session, string(x.Scope.Key), peerOf(x.Scope), at, path}, Want: 1,
+		Args: []any{led.cfg.Name, x.ID, x.Session, string(x.Scope.Key), peerOf(x.Scope), at, path}, Want: 1,
 	}}
 	for i, f := range facts {
 		sources, err := json.Marshal(f.Sources)
@@ -137,11 +137,11 @@ func (a *ledger) rememberStmts(x tidemark.Extraction, path string, facts []tidem
 		stmts = append(stmts,
 			tidemark.Stmt{
 				SQL:  `INSERT INTO agent_facts(agent, extraction, n, text, fold, sources, path, decided) VALUES(?, ?, ?, ?, ?, ?, ?, ?)`,
-				Args: []any{a.cfg.Name, x.ID, i, f.Text, memory.Fold(f.Text), string(sources), path, f.Action != ""}, Want: 1,
+				Args: []any{led.cfg.Name, x.ID, i, f.Text, memory.Fold(f.Text), string(sources), path, f.Action != ""}, Want: 1,
 			},
 			tidemark.Stmt{
 				SQL:  `INSERT INTO agent_words(rowid, terms) SELECT seq, ? FROM agent_facts WHERE agent = ? AND extraction = ? AND n = ?`,
-				Args: []any{a.stem.Row(f.Text), a.cfg.Name, x.ID, i},
+				Args: []any{led.stem.Row(f.Text), led.cfg.Name, x.ID, i},
 			})
 	}
 	for p, s := range sections {
@@ -151,7 +151,7 @@ func (a *ledger) rememberStmts(x tidemark.Extraction, path string, facts []tidem
 		}
 		stmts = append(stmts, tidemark.Stmt{
 			SQL:  `INSERT INTO agent_sections(agent, path, id, at, body) VALUES(?, ?, ?, ?, ?)`,
-			Args: []any{a.cfg.Name, p, s.ID, at, string(body)}, Want: 1,
+			Args: []any{led.cfg.Name, p, s.ID, at, string(body)}, Want: 1,
 		})
 	}
 	return stmts, nil
@@ -184,33 +184,18 @@ const factColumns = `f.seq, f.text, f.sources, f.extraction, x.session, x.sessio
 
 func scanFact(r tidemark.Row) (Fact, error) {
 	f := Fact{seq: r.Int(0), Text: r.Text(1), Extraction: r.Text(3), Session: r.Text(4), SessionKey: tidemark.Key(r.Text(5)), Peer: r.Text(6), At: r.Int(7), Path: r.Text(8), decided: r.Int(9) != 0}
-	if err := json.Unmarshal(r.Bytes(2), &f.Sources); err != nil {
-		return f, fmt.Errorf("read fact %d: %w", f.seq, err)
-	}
-	return f, nil
+	return f, json.Unmarshal(r.Bytes(2), &f.Sources)
 }
 
 // Facts returns the ledger, newest first. next is empty on the last page.
-func (a *ledger) Facts(ctx context.Context, cursor string, limit int) (page []Fact, next string, err error) {
+func (led *ledger) Facts(ctx context.Context, cursor string, limit int) (page []Fact, next string, err error) {
 	limit = pageLimit(limit)
 	before, err := parseCursor(cursor)
 	if err != nil {
 		return nil, "", err
 	}
-	rows, err := a.cfg.DB.Query(ctx, `SELECT `+factColumns+` FROM agent_facts f JOIN agent_extractions x ON x.agent = f.agent AND x.id = f.extraction
-		WHERE f.agent = ? AND f.seq < ? ORDER BY f.seq DESC LIMIT ?`, a.cfg.Name, before, limit+1)
-	if err != nil {
-		return nil, "", fmt.Errorf("list facts: %w", err)
-	}
-	for _, r := range rows {
-		f, err := scanFact(r)
-		if err != nil {
-			return nil, "", err
-		}
-		if len(page) == limit {
-			return page, fmt.Sprint(page[limit-1].seq), nil
-		}
-		page = append(page, f)
-	}
-	return page, "", nil
+	all, err := read(ctx, led.core, "list facts", scanFact, `SELECT `+factColumns+` FROM agent_facts f JOIN agent_extractions x ON x.agent = f.agent AND x.id = f.extraction
+		WHERE f.agent = ? AND f.seq < ? ORDER BY f.seq DESC LIMIT ?`, led.cfg.Name, before, limit+1)
+	page, next = paged(all, limit, func(f Fact) string { return fmt.Sprint(f.seq) })
+	return page, next, err
 }

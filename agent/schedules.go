@@ -83,11 +83,11 @@ var scheduleTables = []string{
 }
 
 // check reads a schedule as it was written, and fills in what it leaves open.
-func (a *planner) check(ctx context.Context, s *Schedule, now time.Time) (err error) {
-	if a.cfg.NoSchedules {
+func (p *planner) check(ctx context.Context, s *Schedule, now time.Time) (err error) {
+	if p.cfg.NoSchedules {
 		return fmt.Errorf("schedules are off here (schedules.enabled): %w", tidemark.ErrForbidden)
 	}
-	if s.plan, err = s.Spec.Parse(now, a.cfg.Zone); err != nil {
+	if s.plan, err = s.Spec.Parse(now, p.cfg.Zone); err != nil {
 		return err
 	}
 	s.Spec = s.plan.Spec()
@@ -97,7 +97,7 @@ func (a *planner) check(ctx context.Context, s *Schedule, now time.Time) (err er
 			return err
 		}
 	}
-	own, err := a.place(s)
+	own, err := p.place(s)
 	switch {
 	case err != nil:
 		return err
@@ -114,11 +114,11 @@ func (a *planner) check(ctx context.Context, s *Schedule, now time.Time) (err er
 	case !own && (s.Model != "" || s.Budget > 0 || s.Rounds > 0 || len(s.Tools) > 0):
 		return fmt.Errorf("model, budget, maxRounds and tools go with a session of the schedule's own (session: own or fresh): they would change %s for others: %w", s.Session, tidemark.ErrInvalid)
 	}
-	return a.checkTo(ctx, s.To)
+	return p.checkTo(ctx, s.To)
 }
 
 // place reads in which session a schedule runs, and reports one of its own.
-func (a *planner) place(s *Schedule) (own bool, err error) {
+func (p *planner) place(s *Schedule) (own bool, err error) {
 	switch s.Session = strings.ToLower(strings.TrimSpace(s.Session)); s.Session {
 	case "":
 		s.Session = SessionOwn
@@ -132,25 +132,25 @@ func (a *planner) place(s *Schedule) (own bool, err error) {
 		return false, nil
 	}
 	key, err := tidemark.ParseKey(s.Session)
-	if err == nil && (key.Agent() != a.cfg.Name || key.Channel() == "proxy") {
+	if err == nil && (key.Agent() != p.cfg.Name || key.Channel() == "proxy") {
 		err = tidemark.ErrInvalid
 	}
 	if err != nil {
-		return false, fmt.Errorf("session %.120q: want own, fresh, main or the key of a session of agent %s: %w", s.Session, a.cfg.Name, tidemark.ErrInvalid)
+		return false, fmt.Errorf("session %.120q: want own, fresh, main or the key of a session of agent %s: %w", s.Session, p.cfg.Name, tidemark.ErrInvalid)
 	}
 	s.Session = string(key)
 	return false, nil
 }
 
 // checkTo holds that answers go to the owner, or to whom the owner has let in.
-func (a *planner) checkTo(ctx context.Context, to string) error {
+func (p *planner) checkTo(ctx context.Context, to string) error {
 	if to == "" || to == ToOwner {
 		return nil
 	}
-	if a.cfg.Address == nil {
+	if p.cfg.Address == nil {
 		return fmt.Errorf("to %.80q: no channel is set up here; want owner, or leave it out: %w", to, tidemark.ErrInvalid)
 	}
-	if _, err := a.cfg.Address(ctx, to); err != nil {
+	if _, err := p.cfg.Address(ctx, to); err != nil {
 		return fmt.Errorf("to %.80q: %w", to, err)
 	}
 	return nil
@@ -161,14 +161,14 @@ func (a *planner) checkTo(ctx context.Context, to string) error {
 // # Errors
 //
 // ErrInvalid, which names the field; ErrTooLarge for one too many.
-func (a *planner) AddSchedule(ctx context.Context, s Schedule) (Schedule, error) {
-	return a.add(ctx, s, "")
+func (p *planner) AddSchedule(ctx context.Context, s Schedule) (Schedule, error) {
+	return p.add(ctx, s, "")
 }
 
 // add makes a schedule; the same maker twice makes one.
-func (a *planner) add(ctx context.Context, s Schedule, maker string) (Schedule, error) {
-	now := a.now()
-	if err := a.check(ctx, &s, now); err != nil {
+func (p *planner) add(ctx context.Context, s Schedule, maker string) (Schedule, error) {
+	now := p.now()
+	if err := p.check(ctx, &s, now); err != nil {
 		return Schedule{}, fmt.Errorf("add schedule: %w", err)
 	}
 	next, ok := s.plan.Next(now)
@@ -178,26 +178,25 @@ func (a *planner) add(ctx context.Context, s Schedule, maker string) (Schedule, 
 		}
 	}
 	if maker != "" {
-		rows, err := a.cfg.DB.Query(ctx, `SELECT n FROM agent_schedules WHERE agent = ? AND maker = ? LIMIT 1`, a.cfg.Name, maker)
-		if err != nil {
-			return Schedule{}, fmt.Errorf("add schedule: %w", err)
-		}
-		if len(rows) > 0 {
-			return a.Schedule(ctx, scheduleID(rows[0].Int(0)))
+		if n, err := p.madeBy(ctx, maker); err != nil || n > 0 {
+			if err != nil {
+				return Schedule{}, err
+			}
+			return p.Schedule(ctx, scheduleID(n))
 		}
 	}
 	maker = or(maker, tidemark.NewID(now))
 	old := now.Add(-keepDone).UnixMilli()
-	err := a.cfg.DB.Tx(ctx, []tidemark.Stmt{{ // reminders that are over long since
+	err := p.cfg.DB.Tx(ctx, []tidemark.Stmt{{ // reminders that are over long since
 		SQL:  `DELETE FROM agent_schedule_runs WHERE agent = ? AND schedule IN (SELECT n FROM agent_schedules WHERE agent = ? AND state = 'done' AND created < ? AND n NOT IN (SELECT schedule FROM agent_schedule_runs WHERE agent = ? AND state IN ('begun', 'running')))`,
-		Args: []any{a.cfg.Name, a.cfg.Name, old, a.cfg.Name},
+		Args: []any{p.cfg.Name, p.cfg.Name, old, p.cfg.Name},
 	}, {
 		SQL:  `DELETE FROM agent_schedules WHERE agent = ? AND state = 'done' AND created < ? AND n NOT IN (SELECT schedule FROM agent_schedule_runs WHERE agent = ? AND state IN ('begun', 'running'))`,
-		Args: []any{a.cfg.Name, old, a.cfg.Name},
+		Args: []any{p.cfg.Name, old, p.cfg.Name},
 	}, {
 		SQL: `INSERT INTO agent_schedules(agent, state, next, created, maker, body) SELECT ?, 'on', ?, ?, ?, ?
 			WHERE (SELECT count(*) FROM agent_schedules WHERE agent = ? AND state <> 'done') < ?`,
-		Args: []any{a.cfg.Name, next.UnixMilli(), now.UnixMilli(), maker, s.stored(), a.cfg.Name, MaxSchedules}, Want: 1,
+		Args: []any{p.cfg.Name, next.UnixMilli(), now.UnixMilli(), maker, s.stored(), p.cfg.Name, MaxSchedules}, Want: 1,
 	}})
 	if errors.Is(err, tidemark.ErrConflict) {
 		return Schedule{}, fmt.Errorf("add schedule: there are %d, the most; remove one first: %w", MaxSchedules, tidemark.ErrTooLarge)
@@ -205,12 +204,17 @@ func (a *planner) add(ctx context.Context, s Schedule, maker string) (Schedule, 
 	if err != nil {
 		return Schedule{}, fmt.Errorf("add schedule: %w", err)
 	}
-	a.rouse(next)
-	rows, err := a.cfg.DB.Query(ctx, `SELECT n FROM agent_schedules WHERE agent = ? AND maker = ? LIMIT 1`, a.cfg.Name, maker)
-	if err != nil || len(rows) == 0 {
-		return Schedule{}, fmt.Errorf("add schedule: %w", errors.Join(err, tidemark.ErrNotFound))
+	p.rouse(next)
+	n, err := p.madeBy(ctx, maker)
+	if err != nil || n == 0 {
+		return Schedule{}, errors.Join(err, fmt.Errorf("add schedule: %w", tidemark.ErrNotFound))
 	}
-	return a.Schedule(ctx, scheduleID(rows[0].Int(0)))
+	return p.Schedule(ctx, scheduleID(n))
+}
+
+// madeBy is the number of the schedule that somebody made, 0 for none.
+func (p *planner) madeBy(ctx context.Context, maker string) (int64, error) {
+	return p.number(ctx, "add schedule", `SELECT n FROM agent_schedules WHERE agent = ? AND maker = ? LIMIT 1`, p.cfg.Name, maker)
 }
 
 func or(a, b string) string {
@@ -252,9 +256,9 @@ func scheduleNumber(id string) (int64, error) {
 const scheduleColumns = `n, state, next, fails, reason, created, body`
 
 // scan reads a row.
-func (a *planner) scan(r tidemark.Row) (s Schedule, err error) {
+func (p *planner) scan(r tidemark.Row) (s Schedule, err error) {
 	if err = json.Unmarshal(r.Bytes(6), &s); err == nil {
-		s.plan, err = s.Spec.Parse(time.UnixMilli(r.Int(5)), a.cfg.Zone)
+		s.plan, err = s.Spec.Parse(time.UnixMilli(r.Int(5)), p.cfg.Zone)
 	}
 	s.n, s.ID, s.State, s.Fails, s.Reason, s.Created = r.Int(0), scheduleID(r.Int(0)), r.Text(1), int(r.Int(3)), r.Text(4), time.UnixMilli(r.Int(5)).UTC()
 	if at := r.Int(2); at > 0 {
@@ -272,57 +276,38 @@ func (a *planner) scan(r tidemark.Row) (s Schedule, err error) {
 }
 
 // Schedules lists all of an agent, the oldest first, each with its newest run.
-func (a *planner) Schedules(ctx context.Context) ([]Schedule, error) {
-	out := []Schedule{}
-	rows, err := a.cfg.DB.Query(ctx, `SELECT `+scheduleColumns+` FROM agent_schedules WHERE agent = ? ORDER BY n LIMIT ?`, a.cfg.Name, MaxSchedules)
-	if err != nil {
-		return nil, fmt.Errorf("list schedules: %w", err)
-	}
-	for _, r := range rows {
-		s, err := a.scan(r)
-		if err == nil {
-			err = a.withLast(ctx, &s)
-		}
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, s)
-	}
-	return out, nil
+func (p *planner) Schedules(ctx context.Context) ([]Schedule, error) {
+	return read(ctx, p.core, "list schedules", p.withLast(ctx), `SELECT `+scheduleColumns+` FROM agent_schedules WHERE agent = ? ORDER BY n LIMIT ?`, p.cfg.Name, MaxSchedules)
 }
 
-func (a *planner) withLast(ctx context.Context, s *Schedule) error {
-	runs, err := a.runs(ctx, s.n, 1)
-	if len(runs) > 0 {
-		s.Last = &runs[0]
+// withLast reads a row, and the newest run of its schedule.
+func (p *planner) withLast(ctx context.Context) func(tidemark.Row) (Schedule, error) {
+	return func(r tidemark.Row) (Schedule, error) {
+		s, err := p.scan(r)
+		if err != nil {
+			return s, err
+		}
+		runs, err := p.runs(ctx, s.n, 1)
+		if len(runs) > 0 {
+			s.Last = &runs[0]
+		}
+		return s, err
 	}
-	return err
 }
 
 // Schedule returns one; ErrNotFound when there is none of that id.
-func (a *planner) Schedule(ctx context.Context, id string) (Schedule, error) {
+func (p *planner) Schedule(ctx context.Context, id string) (Schedule, error) {
 	n, err := scheduleNumber(id)
 	if err != nil {
 		return Schedule{}, err
 	}
-	rows, err := a.cfg.DB.Query(ctx, `SELECT `+scheduleColumns+` FROM agent_schedules WHERE agent = ? AND n = ? LIMIT 1`, a.cfg.Name, n)
-	if err != nil {
-		return Schedule{}, fmt.Errorf("read schedule %s: %w", id, err)
-	}
-	if len(rows) == 0 {
-		return Schedule{}, fmt.Errorf("schedule %s: %w", id, tidemark.ErrNotFound)
-	}
-	s, err := a.scan(rows[0])
-	if err == nil {
-		err = a.withLast(ctx, &s)
-	}
-	return s, err
+	return one(ctx, p.core, "read schedule "+id, "schedule "+id, p.withLast(ctx), `SELECT `+scheduleColumns+` FROM agent_schedules WHERE agent = ? AND n = ? LIMIT 1`, p.cfg.Name, n)
 }
 
 // ChangeSchedule gives a schedule what change makes of it: its fields, and whether it is on or paused. One that is on
 // again begins with the next time from now, and with no failures.
-func (a *planner) ChangeSchedule(ctx context.Context, id string, change func(*Schedule) error) (Schedule, error) {
-	old, err := a.Schedule(ctx, id)
+func (p *planner) ChangeSchedule(ctx context.Context, id string, change func(*Schedule) error) (Schedule, error) {
+	old, err := p.Schedule(ctx, id)
 	if err != nil {
 		return Schedule{}, err
 	}
@@ -330,8 +315,8 @@ func (a *planner) ChangeSchedule(ctx context.Context, id string, change func(*Sc
 	if err := change(&s); err != nil {
 		return Schedule{}, err
 	}
-	now := a.now()
-	if err := a.check(ctx, &s, now); err != nil {
+	now := p.now()
+	if err := p.check(ctx, &s, now); err != nil {
 		return Schedule{}, fmt.Errorf("change schedule %s: %w", id, err)
 	}
 	next, coming := s.plan.Next(now)
@@ -355,8 +340,8 @@ func (a *planner) ChangeSchedule(ctx context.Context, id string, change func(*Sc
 	if s.State != old.State {
 		reason, fails = "", 0
 	}
-	err = a.cfg.DB.Tx(ctx, []tidemark.Stmt{{SQL: `UPDATE agent_schedules SET state = ?, next = ?, fails = ?, reason = ?, body = ? WHERE agent = ? AND n = ?`,
-		Args: []any{s.State, at, fails, reason, s.stored(), a.cfg.Name, s.n}, Want: 1}})
+	err = p.cfg.DB.Tx(ctx, []tidemark.Stmt{{SQL: `UPDATE agent_schedules SET state = ?, next = ?, fails = ?, reason = ?, body = ? WHERE agent = ? AND n = ?`,
+		Args: []any{s.State, at, fails, reason, s.stored(), p.cfg.Name, s.n}, Want: 1}})
 	if errors.Is(err, tidemark.ErrConflict) {
 		err = tidemark.ErrNotFound // removed meanwhile
 	}
@@ -364,20 +349,20 @@ func (a *planner) ChangeSchedule(ctx context.Context, id string, change func(*Sc
 		return Schedule{}, fmt.Errorf("change schedule %s: %w", id, err)
 	}
 	if at > 0 {
-		a.rouse(next)
+		p.rouse(next)
 	}
-	return a.Schedule(ctx, id)
+	return p.Schedule(ctx, id)
 }
 
 // RemoveSchedule forgets a schedule and its runs. One that is in work goes on, and nobody hears of its end.
-func (a *planner) RemoveSchedule(ctx context.Context, id string) error {
-	s, err := a.Schedule(ctx, id)
+func (p *planner) RemoveSchedule(ctx context.Context, id string) error {
+	s, err := p.Schedule(ctx, id)
 	if err != nil {
 		return err
 	}
-	err = a.cfg.DB.Tx(ctx, []tidemark.Stmt{
-		{SQL: `DELETE FROM agent_schedules WHERE agent = ? AND n = ?`, Args: []any{a.cfg.Name, s.n}},
-		{SQL: `DELETE FROM agent_schedule_runs WHERE agent = ? AND schedule = ?`, Args: []any{a.cfg.Name, s.n}},
+	err = p.cfg.DB.Tx(ctx, []tidemark.Stmt{
+		{SQL: `DELETE FROM agent_schedules WHERE agent = ? AND n = ?`, Args: []any{p.cfg.Name, s.n}},
+		{SQL: `DELETE FROM agent_schedule_runs WHERE agent = ? AND schedule = ?`, Args: []any{p.cfg.Name, s.n}},
 	})
 	if err != nil {
 		return fmt.Errorf("remove schedule %s: %w", id, err)

@@ -61,40 +61,34 @@ type handed struct {
 const runColumns = `due, state, reason, times, missed, started, finished, ran`
 
 // ScheduleRuns lists the newest runs of a schedule, the newest first.
-func (a *planner) ScheduleRuns(ctx context.Context, id string, limit int) ([]ScheduleRun, error) {
-	s, err := a.Schedule(ctx, id)
+func (p *planner) ScheduleRuns(ctx context.Context, id string, limit int) ([]ScheduleRun, error) {
+	s, err := p.Schedule(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	return a.runs(ctx, s.n, min(limit, MaxScheduleRuns))
+	return p.runs(ctx, s.n, min(limit, MaxScheduleRuns))
 }
 
-func (a *planner) runs(ctx context.Context, n int64, limit int) ([]ScheduleRun, error) {
-	rows, err := a.cfg.DB.Query(ctx, `SELECT `+runColumns+` FROM agent_schedule_runs WHERE agent = ? AND schedule = ? ORDER BY due DESC LIMIT ?`, a.cfg.Name, n, limit)
-	if err != nil {
-		return nil, fmt.Errorf("list runs of schedule %s: %w", scheduleID(n), err)
+func (p *planner) runs(ctx context.Context, n int64, limit int) ([]ScheduleRun, error) {
+	return read(ctx, p.core, "list runs of schedule "+scheduleID(n), p.scanRun, `SELECT `+runColumns+` FROM agent_schedule_runs WHERE agent = ? AND schedule = ? ORDER BY due DESC LIMIT ?`, p.cfg.Name, n, limit)
+}
+
+func (p *planner) scanRun(r tidemark.Row) (run ScheduleRun, err error) {
+	err = json.Unmarshal(r.Bytes(7), &run)
+	run.Due, run.State, run.Reason, run.Missed = p.at(r.Int(0)), r.Text(1), r.Text(2), int(r.Int(4))
+	if run.Times = 0; r.Int(3) > 1 {
+		run.Times = int(r.Int(3))
 	}
-	out := make([]ScheduleRun, len(rows))
-	for i, r := range rows {
-		if err := json.Unmarshal(r.Bytes(7), &out[i]); err != nil {
-			return nil, fmt.Errorf("read a run of schedule %s: %w", scheduleID(n), err)
-		}
-		o := &out[i]
-		o.Due, o.State, o.Reason, o.Missed = a.at(r.Int(0)), r.Text(1), r.Text(2), int(r.Int(4))
-		if o.Times = 0; r.Int(3) > 1 {
-			o.Times = int(r.Int(3))
-		}
-		o.Started, o.Finished = a.at(r.Int(5)), a.at(r.Int(6))
-	}
-	return out, nil
+	run.Started, run.Finished = p.at(r.Int(5)), p.at(r.Int(6))
+	return run, err
 }
 
 // at is a stored time, in the agent's zone.
-func (a *planner) at(ms int64) time.Time {
+func (p *planner) at(ms int64) time.Time {
 	if ms == 0 {
 		return time.Time{}
 	}
-	return time.UnixMilli(ms).In(a.cfg.Zone)
+	return time.UnixMilli(ms).In(p.cfg.Zone)
 }
 
 // RunSchedule begins a run now, beside those that come by themselves.
@@ -102,33 +96,33 @@ func (a *planner) at(ms int64) time.Time {
 // # Errors
 //
 // ErrBusy while one of the schedule's is at work, or as many of the agent as may.
-func (a *planner) RunSchedule(ctx context.Context, id string) (ScheduleRun, error) {
-	s, err := a.Schedule(ctx, id)
+func (p *planner) RunSchedule(ctx context.Context, id string) (ScheduleRun, error) {
+	s, err := p.Schedule(ctx, id)
 	if err != nil {
 		return ScheduleRun{}, err
 	}
-	if a.cfg.NoSchedules {
+	if p.cfg.NoSchedules {
 		return ScheduleRun{}, fmt.Errorf("schedules are off here (schedules.enabled): %w", tidemark.ErrForbidden)
 	}
-	now := a.now()
+	now := p.now()
 	if s.plan.Beats() && s.Prompt == "" { // whatever the hour is
-		text, err := a.beatFile(ctx)
+		text, err := p.beatFile(ctx)
 		if err != nil {
 			return ScheduleRun{}, err
 		}
 		if text == "" {
-			return ScheduleRun{}, fmt.Errorf("run schedule %s: agents/%s/%s is not there, or asks for nothing: %w", id, a.cfg.Name, HeartbeatFile, tidemark.ErrInvalid)
+			return ScheduleRun{}, fmt.Errorf("run schedule %s: agents/%s/%s is not there, or asks for nothing: %w", id, p.cfg.Name, HeartbeatFile, tidemark.ErrInvalid)
 		}
 	}
-	a.rouse(now.Add(retryHandOver)) // a life that ends here has left an alarm
-	err = a.begin(ctx, begun{schedule: s, due: now.UnixMilli()}, now)
+	p.rouse(now.Add(retryHandOver)) // a life that ends here has left an alarm
+	err = p.begin(ctx, begun{schedule: s, due: now.UnixMilli()}, now)
 	if errors.Is(err, tidemark.ErrConflict) {
-		return ScheduleRun{}, fmt.Errorf("run schedule %s: it is at work, or %d others are, the most at once: %w", id, a.cfg.MaxRunning, tidemark.ErrBusy)
+		return ScheduleRun{}, fmt.Errorf("run schedule %s: it is at work, or %d others are, the most at once: %w", id, p.cfg.MaxRunning, tidemark.ErrBusy)
 	}
 	if err != nil {
 		return ScheduleRun{}, fmt.Errorf("run schedule %s: %w", id, err)
 	}
-	runs, err := a.runs(ctx, s.n, 1)
+	runs, err := p.runs(ctx, s.n, 1)
 	if err != nil || len(runs) == 0 {
 		return ScheduleRun{}, errors.Join(err, tidemark.ErrNotFound)
 	}
@@ -137,13 +131,13 @@ func (a *planner) RunSchedule(ctx context.Context, id string) (ScheduleRun, erro
 
 // begin makes the row of a run, in one transaction with what moves its schedule on, and hands it to its session.
 // ErrConflict: somebody else did, or as many run as may.
-func (a *planner) begin(ctx context.Context, run begun, now time.Time, move ...tidemark.Stmt) error {
+func (p *planner) begin(ctx context.Context, run begun, now time.Time, move ...tidemark.Stmt) error {
 	s := run.schedule
-	e, err := a.errandOf(ctx, s, run.due)
+	e, err := p.errandOf(ctx, s, run.due)
 	if err != nil {
 		return err
 	}
-	h := handed{Key: a.sessionOf(s, run.due), To: s.To, Errand: e}
+	h := handed{Key: p.sessionOf(s, run.due), To: s.To, Errand: e}
 	raw, err := json.Marshal(h)
 	if err != nil {
 		return fmt.Errorf("keep errand: %w", err)
@@ -156,19 +150,19 @@ func (a *planner) begin(ctx context.Context, run begun, now time.Time, move ...t
 		WHERE (SELECT count(*) FROM agent_schedule_runs WHERE agent = ? AND state IN ('begun', 'running')) < ?
 		AND NOT EXISTS (SELECT 1 FROM agent_schedule_runs WHERE agent = ? AND schedule = ? AND state IN ('begun', 'running'))
 		AND NOT EXISTS (SELECT 1 FROM agent_schedule_runs WHERE agent = ? AND schedule = ? AND due = ?)`,
-		Args: []any{a.cfg.Name, s.n, run.due, now.UnixMilli(), run.missed, now.UnixMilli(), string(raw), string(ran), a.cfg.Name, a.cfg.MaxRunning,
-			a.cfg.Name, s.n, a.cfg.Name, s.n, run.due}, Want: 1}
-	if err := a.cfg.DB.Tx(ctx, append(move, insert, a.pruneStmt(s.n))); err != nil {
+		Args: []any{p.cfg.Name, s.n, run.due, now.UnixMilli(), run.missed, now.UnixMilli(), string(raw), string(ran), p.cfg.Name, p.cfg.MaxRunning,
+			p.cfg.Name, s.n, p.cfg.Name, s.n, run.due}, Want: 1}
+	if err := p.cfg.DB.Tx(ctx, append(move, insert, p.pruneStmt(s.n))); err != nil {
 		return err
 	}
-	return a.handOver(ctx, s.n, run.due, 0, h)
+	return p.handOver(ctx, s.n, run.due, 0, h)
 }
 
 // goOn takes up runs that an earlier life left, and those that a session did not take; one of which nothing was
 // heard for long is given up.
-func (a *planner) goOn(ctx context.Context, now time.Time) error {
-	rows, err := a.cfg.DB.Query(ctx, `SELECT schedule, due, state, tries, errand FROM agent_schedule_runs WHERE agent = ? AND state IN ('begun', 'running')
-		AND (again <= ? OR again > ?) LIMIT ?`, a.cfg.Name, now.UnixMilli(), now.Add(2*lostAfter).UnixMilli(), duePage)
+func (p *planner) goOn(ctx context.Context, now time.Time) error {
+	rows, err := p.cfg.DB.Query(ctx, `SELECT schedule, due, state, tries, errand FROM agent_schedule_runs WHERE agent = ? AND state IN ('begun', 'running')
+		AND (again <= ? OR again > ?) LIMIT ?`, p.cfg.Name, now.UnixMilli(), now.Add(2*lostAfter).UnixMilli(), duePage)
 	if err != nil {
 		return fmt.Errorf("read runs: %w", err)
 	}
@@ -176,11 +170,11 @@ func (a *planner) goOn(ctx context.Context, now time.Time) error {
 		var h handed
 		switch {
 		case r.Text(2) == RunRunning:
-			err = a.finish(ctx, r.Int(0), r.Int(1), RunFailed, fmt.Sprintf("nothing was heard of it for %s", lostAfter), tidemark.Ran{})
+			err = p.finish(ctx, r.Int(0), r.Int(1), RunFailed, fmt.Sprintf("nothing was heard of it for %s", lostAfter), tidemark.Ran{})
 		case json.Unmarshal(r.Bytes(4), &h) != nil:
-			err = a.finish(ctx, r.Int(0), r.Int(1), RunFailed, "its errand cannot be read", tidemark.Ran{})
+			err = p.finish(ctx, r.Int(0), r.Int(1), RunFailed, "its errand cannot be read", tidemark.Ran{})
 		default:
-			err = a.handOver(ctx, r.Int(0), r.Int(1), int(r.Int(3)), h)
+			err = p.handOver(ctx, r.Int(0), r.Int(1), int(r.Int(3)), h)
 		}
 		if err != nil {
 			return err
@@ -190,32 +184,32 @@ func (a *planner) goOn(ctx context.Context, now time.Time) error {
 }
 
 // handOver gives a run to its session. What fails for reasons that pass is tried again later.
-func (a *planner) handOver(ctx context.Context, n, due int64, tries int, h handed) error {
-	limited, cancel := a.cfg.Runtime.WithTimeout(ctx, handOverTime)
+func (p *planner) handOver(ctx context.Context, n, due int64, tries int, h handed) error {
+	limited, cancel := p.cfg.Runtime.WithTimeout(ctx, handOverTime)
 	defer cancel()
-	err := a.addressed(limited, &h)
+	err := p.addressed(limited, &h)
 	if err == nil {
-		if to, ok := a.cfg.Sessions.(Errands); ok {
+		if to, ok := p.cfg.Sessions.(Errands); ok {
 			err = to.Start(limited, h.Key, h.Errand)
 		} else {
 			err = fmt.Errorf("no session can be given work here: %w", tidemark.ErrForbidden)
 		}
 	}
-	now := a.now()
+	now := p.now()
 	switch {
 	case err == nil:
-		return a.cfg.DB.Tx(ctx, []tidemark.Stmt{{SQL: `UPDATE agent_schedule_runs SET state = 'running', again = ?, errand = '' WHERE agent = ? AND schedule = ? AND due = ? AND state = 'begun'`,
-			Args: []any{now.Add(lostAfter).UnixMilli(), a.cfg.Name, n, due}}})
+		return p.cfg.DB.Tx(ctx, []tidemark.Stmt{{SQL: `UPDATE agent_schedule_runs SET state = 'running', again = ?, errand = '' WHERE agent = ? AND schedule = ? AND due = ? AND state = 'begun'`,
+			Args: []any{now.Add(lostAfter).UnixMilli(), p.cfg.Name, n, due}}})
 	case ctx.Err() != nil:
 		return ctx.Err() // this life ends; the next takes it up
 	case tries < handOverTries && !lasting(err):
-		a.cfg.Logger.Warn("hand over a scheduled run later", "agent", a.cfg.Name, "schedule", scheduleID(n), "err", err)
+		p.cfg.Logger.Warn("hand over a scheduled run later", "agent", p.cfg.Name, "schedule", scheduleID(n), "err", err)
 		at := now.Add(retryHandOver << tries)
-		a.rouse(at)
-		return a.cfg.DB.Tx(ctx, []tidemark.Stmt{{SQL: `UPDATE agent_schedule_runs SET tries = tries + 1, again = ?, reason = ? WHERE agent = ? AND schedule = ? AND due = ? AND state = 'begun'`,
-			Args: []any{at.UnixMilli(), clipped(err.Error()), a.cfg.Name, n, due}}})
+		p.rouse(at)
+		return p.cfg.DB.Tx(ctx, []tidemark.Stmt{{SQL: `UPDATE agent_schedule_runs SET tries = tries + 1, again = ?, reason = ? WHERE agent = ? AND schedule = ? AND due = ? AND state = 'begun'`,
+			Args: []any{at.UnixMilli(), clipped(err.Error()), p.cfg.Name, n, due}}})
 	}
-	return a.finish(ctx, n, due, RunFailed, "it could not be begun: "+clipped(err.Error()), tidemark.Ran{})
+	return p.finish(ctx, n, due, RunFailed, "it could not be begun: "+clipped(err.Error()), tidemark.Ran{})
 }
 
 // lasting reports an error that the same try would have again.
@@ -231,32 +225,32 @@ func clipped(s string) string {
 }
 
 // addressed finds where the answer of a run goes. An owner who never wrote over a channel reads it in the session.
-func (a *planner) addressed(ctx context.Context, h *handed) error {
+func (p *planner) addressed(ctx context.Context, h *handed) error {
 	o, err := tidemark.Origin{}, error(nil)
 	switch {
 	case h.To == ToOwner:
-		o, err = a.ownerAt(ctx)
-	case h.To != "" && a.cfg.Address != nil:
-		o, err = a.cfg.Address(ctx, h.To)
+		o, err = p.ownerAt(ctx)
+	case h.To != "" && p.cfg.Address != nil:
+		o, err = p.cfg.Address(ctx, h.To)
 	}
 	h.Errand.Origin.To, h.Errand.Origin.Peer = o.To, o.Peer
 	return err
 }
 
 // ownerAt is where the owner wrote from last over a channel, if that is still the owner; else there is no To.
-func (a *planner) ownerAt(ctx context.Context) (tidemark.Origin, error) {
-	v, ok := a.cfg.Sessions.(Voices)
+func (p *planner) ownerAt(ctx context.Context) (tidemark.Origin, error) {
+	v, ok := p.cfg.Sessions.(Voices)
 	if !ok {
 		return tidemark.Origin{}, nil
 	}
-	o, err := v.Correspondent(ctx, a.mainKey())
+	o, err := v.Correspondent(ctx, p.mainKey())
 	if errors.Is(err, tidemark.ErrNotFound) {
 		return tidemark.Origin{}, nil
 	}
-	if err != nil || o.To == nil || a.cfg.Address == nil {
+	if err != nil || o.To == nil || p.cfg.Address == nil {
 		return o, err
 	}
-	now, err := a.cfg.Address(ctx, o.To.Platform+":"+o.To.Peer)
+	now, err := p.cfg.Address(ctx, o.To.Platform+":"+o.To.Peer)
 	switch {
 	case errors.Is(err, tidemark.ErrForbidden) || err == nil && !now.Owner:
 		return tidemark.Origin{}, nil // a number that was the owner's
@@ -267,28 +261,28 @@ func (a *planner) ownerAt(ctx context.Context) (tidemark.Origin, error) {
 }
 
 // Ran takes up what came of a run. The same twice is one; one of a schedule that is gone is nobody's.
-func (a *planner) Ran(ctx context.Context, ran tidemark.Ran) error {
+func (p *planner) Ran(ctx context.Context, ran tidemark.Ran) error {
 	n, err := scheduleNumber(ran.Schedule)
-	if err != nil || ran.Session.Agent() != a.cfg.Name {
-		return fmt.Errorf("report run of schedule %.40q by %.120q to agent %s: %w", ran.Schedule, ran.Session, a.cfg.Name, tidemark.ErrInvalid)
+	if err != nil || ran.Session.Agent() != p.cfg.Name {
+		return fmt.Errorf("report run of schedule %.40q by %.120q to agent %s: %w", ran.Schedule, ran.Session, p.cfg.Name, tidemark.ErrInvalid)
 	}
 	state, reason := RunOK, ""
 	if ran.Outcome.Error != "" {
 		state, reason = RunFailed, clipped(ran.Outcome.Error)
 	}
-	if err := a.finish(ctx, n, ran.Due, state, reason, ran); err != nil {
+	if err := p.finish(ctx, n, ran.Due, state, reason, ran); err != nil {
 		return err
 	}
-	next, err := a.nextSchedule(ctx)
+	next, err := p.nextSchedule(ctx)
 	if err == nil && !next.IsZero() {
-		a.rouse(next) // one that waited for this one to end
+		p.rouse(next) // one that waited for this one to end
 	}
 	return err
 }
 
 // finish ends a run, once, with what that means for its schedule.
-func (a *planner) finish(ctx context.Context, n, due int64, state, reason string, ran tidemark.Ran) error {
-	s, err := a.Schedule(ctx, scheduleID(n))
+func (p *planner) finish(ctx context.Context, n, due int64, state, reason string, ran tidemark.Ran) error {
+	s, err := p.Schedule(ctx, scheduleID(n))
 	if errors.Is(err, tidemark.ErrNotFound) {
 		return nil
 	}
@@ -297,7 +291,7 @@ func (a *planner) finish(ctx context.Context, n, due int64, state, reason string
 	}
 	key := ran.Session
 	if key == "" {
-		key = a.sessionOf(s, due)
+		key = p.sessionOf(s, due)
 	}
 	o := ran.Outcome
 	raw, err := json.Marshal(ScheduleRun{Session: key, Entry: o.Entry, Text: o.Text, Delivered: ran.Delivered, Usage: o.Usage})
@@ -308,17 +302,17 @@ func (a *planner) finish(ctx context.Context, n, due int64, state, reason string
 	if ran.Delivered {
 		said = ran.Said
 	}
-	now := a.now()
+	now := p.now()
 	stmts := []tidemark.Stmt{{SQL: `UPDATE agent_schedule_runs SET state = ?, reason = ?, finished = ?, said = ?, errand = '', ran = ?
 		WHERE agent = ? AND schedule = ? AND due = ? AND state IN ('begun', 'running')`,
-		Args: []any{state, reason, now.UnixMilli(), said, string(raw), a.cfg.Name, n, due}, Want: 1}}
-	return a.moved(a.cfg.DB.Tx(ctx, append(stmts, a.endStmt(s, state, reason, now))))
+		Args: []any{state, reason, now.UnixMilli(), said, string(raw), p.cfg.Name, n, due}, Want: 1}}
+	return p.moved(p.cfg.DB.Tx(ctx, append(stmts, p.endStmt(s, state, reason, now))))
 }
 
 // endStmt is what the end of a run means for its schedule: one for one time is done; failures in a row put the next
 // time off, and in the end pause it, of which the owner is told.
-func (a *planner) endStmt(s Schedule, state, reason string, now time.Time) tidemark.Stmt {
-	args := []any{a.cfg.Name, s.n}
+func (p *planner) endStmt(s Schedule, state, reason string, now time.Time) tidemark.Stmt {
+	args := []any{p.cfg.Name, s.n}
 	called := s.ID
 	if s.Name != "" {
 		called += " (" + s.Name + ")"
@@ -344,35 +338,35 @@ func (a *planner) endStmt(s Schedule, state, reason string, now time.Time) tidem
 
 // tellOwner sends what the owner is to be told of schedules, once each. An owner who has no channel finds it where
 // schedules are listed.
-func (a *planner) tellOwner(ctx context.Context) {
-	rows, err := a.cfg.DB.Query(ctx, `SELECT n, notice FROM agent_schedules WHERE agent = ? AND notice <> '' LIMIT ?`, a.cfg.Name, MaxSchedules)
-	v, ok := a.cfg.Sessions.(Voices)
+func (p *planner) tellOwner(ctx context.Context) {
+	rows, err := p.cfg.DB.Query(ctx, `SELECT n, notice FROM agent_schedules WHERE agent = ? AND notice <> '' LIMIT ?`, p.cfg.Name, MaxSchedules)
+	v, ok := p.cfg.Sessions.(Voices)
 	for _, r := range rows {
 		if ok {
-			err = a.tellOne(ctx, v, r.Int(0), r.Text(1))
+			err = p.tellOne(ctx, v, r.Int(0), r.Text(1))
 		}
 		if err == nil {
-			err = a.cfg.DB.Tx(ctx, []tidemark.Stmt{{SQL: `UPDATE agent_schedules SET notice = '' WHERE agent = ? AND n = ? AND notice = ?`, Args: []any{a.cfg.Name, r.Int(0), r.Text(1)}}})
+			err = p.cfg.DB.Tx(ctx, []tidemark.Stmt{{SQL: `UPDATE agent_schedules SET notice = '' WHERE agent = ? AND n = ? AND notice = ?`, Args: []any{p.cfg.Name, r.Int(0), r.Text(1)}}})
 		}
 		if err != nil {
 			break
 		}
 	}
 	if err != nil {
-		a.cfg.Logger.Warn("tell the owner of a schedule", "agent", a.cfg.Name, "err", err)
+		p.cfg.Logger.Warn("tell the owner of a schedule", "agent", p.cfg.Name, "err", err)
 	}
 }
 
-func (a *planner) tellOne(ctx context.Context, v Voices, n int64, text string) error {
-	limited, cancel := a.cfg.Runtime.WithTimeout(ctx, handOverTime)
+func (p *planner) tellOne(ctx context.Context, v Voices, n int64, text string) error {
+	limited, cancel := p.cfg.Runtime.WithTimeout(ctx, handOverTime)
 	defer cancel()
-	o, err := a.ownerAt(limited)
+	o, err := p.ownerAt(limited)
 	if err != nil || o.To == nil {
 		return err
 	}
-	rows, err := a.cfg.DB.Query(ctx, `SELECT max(due) FROM agent_schedule_runs WHERE agent = ? AND schedule = ? LIMIT 1`, a.cfg.Name, n)
+	last, err := p.number(ctx, "find run", `SELECT max(due) FROM agent_schedule_runs WHERE agent = ? AND schedule = ? LIMIT 1`, p.cfg.Name, n)
 	if err != nil {
 		return err
 	}
-	return v.Say(limited, a.mainKey(), fmt.Sprintf("schedule/%s/%d", scheduleID(n), rows[0].Int(0)), *o.To, text)
+	return v.Say(limited, p.mainKey(), fmt.Sprintf("schedule/%s/%d", scheduleID(n), last), *o.To, text)
 }

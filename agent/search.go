@@ -36,14 +36,14 @@ type Found struct {
 
 // Search looks for a query in all that a scope may read: MEMORY.md and persona, the newest daily
 // files line by line, and the ledger of facts of all days. The best line is first.
-func (a *finder) Search(ctx context.Context, scope tidemark.Scope, query string, limit int) ([]Found, error) {
-	if err := a.own(scope); err != nil {
+func (find *finder) Search(ctx context.Context, scope tidemark.Scope, query string, limit int) ([]Found, error) {
+	if err := find.own(scope); err != nil {
 		return nil, fmt.Errorf("search memory: %w", err)
 	}
 	if limit <= 0 {
 		limit = defaultResults
 	}
-	q := recall.Parse(query, a.stem)
+	q := recall.Parse(query, find.stem)
 	plain := len(q.Terms) == 0
 	if plain {
 		q.Terms = memory.Terms(query)
@@ -51,18 +51,18 @@ func (a *finder) Search(ctx context.Context, scope tidemark.Scope, query string,
 	if len(q.Terms) == 0 {
 		return nil, fmt.Errorf("search memory: no words in the query: %w", tidemark.ErrInvalid)
 	}
-	found, err := a.ledgerLines(ctx, scope, q.Terms[:min(len(q.Terms), searchTerms)])
+	found, err := find.ledgerLines(ctx, scope, q.Terms[:min(len(q.Terms), searchTerms)])
 	if err != nil {
 		return nil, fmt.Errorf("search memory: %w", err)
 	}
-	lines, err := a.fileLines(ctx, scope)
+	lines, err := find.fileLines(ctx, scope)
 	if err != nil {
 		return nil, fmt.Errorf("search memory: %w", err)
 	}
 	if found = merge(lines, found); plain {
 		found = holding(q.Terms, found)
 	} else {
-		found = rank(q, found, a.stem)
+		found = rank(q, found, find.stem)
 	}
 	return found[:min(len(found), limit, maxResults)], nil
 }
@@ -130,22 +130,18 @@ func merge(lines, ledger []Found) []Found {
 
 // ledgerLines finds facts that share a term with the query. The database ranks what it has seen of
 // all peers; the order that counts is made later, of what the scope may read.
-func (a *finder) ledgerLines(ctx context.Context, scope tidemark.Scope, terms []string) ([]Found, error) {
-	prefix := a.folder(scope)
-	rows, err := a.cfg.DB.Query(ctx, `SELECT `+factColumns+` FROM agent_words w JOIN agent_facts f ON f.seq = w.rowid
+func (find *finder) ledgerLines(ctx context.Context, scope tidemark.Scope, terms []string) ([]Found, error) {
+	prefix := find.folder(scope)
+	facts, err := read(ctx, find.core, "read facts", scanFact, `SELECT `+factColumns+` FROM agent_words w JOIN agent_facts f ON f.seq = w.rowid
 		JOIN agent_extractions x ON x.agent = f.agent AND x.id = f.extraction
 		WHERE agent_words MATCH ? AND f.agent = ? AND substr(f.path, 1, length(?)) = ?`+standing+` ORDER BY bm25(agent_words), f.seq DESC LIMIT ?`,
-		anyOf(terms), a.cfg.Name, prefix, prefix, searchFacts)
+		anyOf(terms), find.cfg.Name, prefix, prefix, searchFacts)
 	if err != nil {
 		return nil, err
 	}
 	var out []Found
-	for _, r := range rows {
-		f, err := scanFact(r)
-		if err != nil {
-			return nil, err
-		}
-		if a.cfg.Sharing.MayRead(scope, f.Path) == nil {
+	for _, f := range facts {
+		if find.cfg.Sharing.MayRead(scope, f.Path) == nil {
 			out = append(out, Found{Path: f.Path, Text: f.Text, Session: f.Session, Sources: f.Sources})
 		}
 	}
@@ -162,28 +158,28 @@ func anyOf(terms []string) string {
 }
 
 // folder is where the daily files of a scope are.
-func (a *finder) folder(scope tidemark.Scope) string {
-	if scope.Owner || a.cfg.Sharing == memory.ShareAgent {
+func (find *finder) folder(scope tidemark.Scope) string {
+	if scope.Owner || find.cfg.Sharing == memory.ShareAgent {
 		return "memory/"
 	}
-	path := a.cfg.Sharing.Today(scope, "")
+	path := find.cfg.Sharing.Today(scope, "")
 	return path[:strings.LastIndexByte(path, '/')+1]
 }
 
 // fileLines reads the files of a scope line by line, newest days first, within a bound of bytes.
-func (a *finder) fileLines(ctx context.Context, scope tidemark.Scope) ([]Found, error) {
-	paths, err := a.readable(ctx, scope, searchDays)
+func (find *finder) fileLines(ctx context.Context, scope tidemark.Scope) ([]Found, error) {
+	paths, err := find.readable(ctx, scope, searchDays)
 	if err != nil {
 		return nil, err
 	}
-	over, err := a.ledger.superseded(ctx, paths...)
+	over, err := find.ledger.superseded(ctx, paths...)
 	if err != nil {
 		return nil, err
 	}
 	var out []Found
 	left := searchBytes
 	for _, path := range paths {
-		file, _, err := a.files.current(ctx, path)
+		file, _, err := find.files.current(ctx, path)
 		if errors.Is(err, tidemark.ErrTooLarge) {
 			continue // the ledger still finds what we wrote there
 		}
@@ -204,23 +200,23 @@ func (a *finder) fileLines(ctx context.Context, scope tidemark.Scope) ([]Found, 
 
 // readable lists the files that a scope may read: the curated ones, then the newest days, those of
 // the scope's own before those of peers.
-func (a *finder) readable(ctx context.Context, scope tidemark.Scope, days int) ([]string, error) {
+func (find *finder) readable(ctx context.Context, scope tidemark.Scope, days int) ([]string, error) {
 	var paths []string
 	if scope.Main() {
 		paths = []string{memory.LongTerm, memory.Soul, memory.Identity, memory.Human, memory.Instructions, memory.ToolNotes}
 	}
-	folder := a.folder(scope)
+	folder := find.folder(scope)
 	if folder == "" {
 		return paths, nil
 	}
 	var own []string
 	for cursor, n := "", 0; n < listPages; n++ {
-		page, next, err := a.cfg.Blobs.List(ctx, a.blobKey(folder), cursor, maxPage)
+		page, next, err := find.cfg.Blobs.List(ctx, find.blobKey(folder), cursor, maxPage)
 		if err != nil {
 			return nil, err
 		}
 		for _, o := range page {
-			if path := a.files.file(o).Path; a.cfg.Sharing.MayRead(scope, path) == nil && !memory.IsDigest(path) {
+			if path := find.files.file(o).Path; find.cfg.Sharing.MayRead(scope, path) == nil && !memory.IsDigest(path) {
 				own = append(own, path)
 			}
 		}
@@ -228,7 +224,7 @@ func (a *finder) readable(ctx context.Context, scope tidemark.Scope, days int) (
 			break
 		}
 	}
-	if today := a.cfg.Sharing.Today(scope, memory.Day(a.now(), a.cfg.Zone)); !slices.Contains(own, today) {
+	if today := find.cfg.Sharing.Today(scope, memory.Day(find.now(), find.cfg.Zone)); !slices.Contains(own, today) {
 		own = append(own, today) // it may have nothing but pending sections
 	}
 	slices.SortStableFunc(own, func(x, y string) int { // newest day first; a path ends with its day

@@ -49,10 +49,10 @@ func (s Skill) may(scope tidemark.Scope) bool { return s.Problem == "" && (scope
 
 // Skills lists what lies in the folder of skills, also what is none and why, in order of names. more says that
 // there are more than are looked at. It is for the owner: it looks into the bucket.
-func (a *skillset) Skills(ctx context.Context) (list []Skill, more bool, err error) {
-	kept, err := a.keptSkills(ctx)
+func (sk *skillset) Skills(ctx context.Context) (list []Skill, more bool, err error) {
+	kept, err := sk.keptSkills(ctx)
 	if err == nil {
-		kept, err = a.lookSkills(ctx, kept)
+		kept, err = sk.lookSkills(ctx, kept)
 	}
 	if err != nil {
 		return nil, false, fmt.Errorf("list skills: %w", err)
@@ -72,24 +72,24 @@ type kept struct {
 
 // skills is what a prompt and the tool know of the skills: as they were within the last minute. When the bucket
 // cannot be reached it is what was found last.
-func (a *skillset) skills(ctx context.Context) ([]Skill, error) {
-	k, err := a.keptSkills(ctx)
+func (sk *skillset) skills(ctx context.Context) ([]Skill, error) {
+	k, err := sk.keptSkills(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if age := a.now().Sub(k.at); age >= 0 && age < SkillsFresh {
+	if age := sk.now().Sub(k.at); age >= 0 && age < SkillsFresh {
 		return k.Skills, nil
 	}
-	found, err := a.lookSkills(ctx, k)
+	found, err := sk.lookSkills(ctx, k)
 	if err != nil && k.known && ctx.Err() == nil {
-		a.cfg.Logger.Warn("look for skills", "agent", a.cfg.Name, "err", err)
+		sk.cfg.Logger.Warn("look for skills", "agent", sk.cfg.Name, "err", err)
 		return k.Skills, nil
 	}
 	return found.Skills, err
 }
 
-func (a *skillset) keptSkills(ctx context.Context) (k kept, err error) {
-	rows, err := a.cfg.DB.Query(ctx, `SELECT version, at, list FROM agent_skills WHERE agent = ? LIMIT 1`, a.cfg.Name)
+func (sk *skillset) keptSkills(ctx context.Context) (k kept, err error) {
+	rows, err := sk.cfg.DB.Query(ctx, `SELECT version, at, list FROM agent_skills WHERE agent = ? LIMIT 1`, sk.cfg.Name)
 	if err != nil || len(rows) == 0 {
 		return k, err
 	}
@@ -104,14 +104,14 @@ func (a *skillset) keptSkills(ctx context.Context) (k kept, err error) {
 }
 
 // lookSkills looks into the bucket: one listing, and a read of each SKILL.md that is not as it was.
-func (a *skillset) lookSkills(ctx context.Context, old kept) (kept, error) {
-	now := a.now()
+func (sk *skillset) lookSkills(ctx context.Context, old kept) (kept, error) {
+	now := sk.now()
 	found := kept{version: old.version, at: now, known: true}
-	objects, more, err := a.skillObjects(ctx, skill.Folder)
+	objects, more, err := sk.skillObjects(ctx, skill.Folder)
 	if err != nil {
 		return old, err
 	}
-	found.Skills = a.gather(objects)
+	found.Skills = sk.gather(objects)
 	if found.More = more || len(found.Skills) > maxSkills; found.More {
 		found.Skills = found.Skills[:min(len(found.Skills), maxSkills)]
 	}
@@ -133,29 +133,29 @@ func (a *skillset) lookSkills(ctx context.Context, old kept) (kept, error) {
 			s.ETag, s.Problem = "", fmt.Sprintf("not read yet: %d are read at a time, the next with the next prompt or list", skillReads)
 			continue
 		}
-		if err := a.lookSkill(ctx, s); err != nil {
+		if err := sk.lookSkill(ctx, s); err != nil {
 			return old, err
 		}
 	}
 	raw, err := json.Marshal(found)
 	if err == nil {
-		err = a.cfg.DB.Tx(ctx, []tidemark.Stmt{{SQL: `INSERT INTO agent_skills(agent, version, at, list) VALUES(?, ?, ?, ?)
+		err = sk.cfg.DB.Tx(ctx, []tidemark.Stmt{{SQL: `INSERT INTO agent_skills(agent, version, at, list) VALUES(?, ?, ?, ?)
 			ON CONFLICT(agent) DO UPDATE SET at = excluded.at, list = excluded.list WHERE version = excluded.version`,
-			Args: []any{a.cfg.Name, found.version, now.UnixMilli(), string(raw)}}})
+			Args: []any{sk.cfg.Name, found.version, now.UnixMilli(), string(raw)}}})
 	}
 	if err != nil {
-		a.cfg.Logger.Warn("keep the list of skills", "agent", a.cfg.Name, "err", err) // it is looked up again
+		sk.cfg.Logger.Warn("keep the list of skills", "agent", sk.cfg.Name, "err", err) // it is looked up again
 	}
 	return found, nil
 }
 
 // lookSkill reads what a skill says of itself.
-func (a *skillset) lookSkill(ctx context.Context, s *Skill) error {
+func (sk *skillset) lookSkill(ctx context.Context, s *Skill) error {
 	if s.Size > skill.MaxMain {
 		s.Problem = fmt.Sprintf("%s has %d bytes, at most %d; put more of it into files beside it", skill.Main, s.Size, skill.MaxMain)
 		return nil
 	}
-	_, read, err := a.readSkill(ctx, s.Name)
+	_, read, err := sk.readSkill(ctx, s.Name)
 	var wrong *skill.Error
 	switch {
 	case err == nil:
@@ -171,10 +171,10 @@ func (a *skillset) lookSkill(ctx context.Context, s *Skill) error {
 }
 
 // skillObjects lists the files below a prefix of the agent's folder, within bounds.
-func (a *skillset) skillObjects(ctx context.Context, prefix string) (all []tidemark.Object, more bool, err error) {
+func (sk *skillset) skillObjects(ctx context.Context, prefix string) (all []tidemark.Object, more bool, err error) {
 	cursor := ""
 	for range skillPages {
-		page, next, err := a.cfg.Blobs.List(ctx, a.blobKey(prefix), cursor, 1000)
+		page, next, err := sk.cfg.Blobs.List(ctx, sk.blobKey(prefix), cursor, 1000)
 		if err != nil {
 			return nil, false, err
 		}
@@ -187,11 +187,11 @@ func (a *skillset) skillObjects(ctx context.Context, prefix string) (all []tidem
 }
 
 // gather makes one of the files of each folder, in order of names.
-func (a *skillset) gather(objects []tidemark.Object) []Skill {
+func (sk *skillset) gather(objects []tidemark.Object) []Skill {
 	var out []Skill
 	at := map[string]int{}
 	for _, o := range objects {
-		name, file, ok := strings.Cut(strings.TrimPrefix(o.Key, a.blobKey(skill.Folder)), "/")
+		name, file, ok := strings.Cut(strings.TrimPrefix(o.Key, sk.blobKey(skill.Folder)), "/")
 		if !ok { // a file in the folder itself
 			continue
 		}
@@ -230,12 +230,12 @@ func skillPath(name, file string) (string, error) {
 }
 
 // SkillFile reads a file of a skill; a missing one is ErrNotFound, one that is no text ErrInvalid.
-func (a *skillset) SkillFile(ctx context.Context, name, file string) (File, error) {
+func (sk *skillset) SkillFile(ctx context.Context, name, file string) (File, error) {
 	path, err := skillPath(name, file)
 	if err != nil {
 		return File{}, err
 	}
-	f, err := a.loadSkill(ctx, path)
+	f, err := sk.loadSkill(ctx, path)
 	if err == nil {
 		err = skill.CheckContent(file, f.Content)
 	}
@@ -245,8 +245,8 @@ func (a *skillset) SkillFile(ctx context.Context, name, file string) (File, erro
 	return f, nil
 }
 
-func (a *skillset) loadSkill(ctx context.Context, path string) (File, error) {
-	o, body, err := a.cfg.Blobs.Get(ctx, a.blobKey(path))
+func (sk *skillset) loadSkill(ctx context.Context, path string) (File, error) {
+	o, body, err := sk.cfg.Blobs.Get(ctx, sk.blobKey(path))
 	if err != nil {
 		return File{}, err
 	}
@@ -259,12 +259,12 @@ func (a *skillset) loadSkill(ctx context.Context, path string) (File, error) {
 }
 
 // readSkill reads a skill of an allowed name.
-func (a *skillset) readSkill(ctx context.Context, name string) (File, skill.Skill, error) {
+func (sk *skillset) readSkill(ctx context.Context, name string) (File, skill.Skill, error) {
 	path, err := skillPath(name, skill.Main)
 	if err != nil {
 		return File{}, skill.Skill{}, err
 	}
-	f, err := a.loadSkill(ctx, path)
+	f, err := sk.loadSkill(ctx, path)
 	if err != nil {
 		return f, skill.Skill{}, err
 	}
@@ -278,7 +278,7 @@ func (a *skillset) readSkill(ctx context.Context, name string) (File, skill.Skil
 // # Errors
 //
 // ErrConflict when the condition does not hold, ErrInvalid and ErrTooLarge for a bad name, path or text.
-func (a *skillset) PutSkill(ctx context.Context, name, file string, content []byte, ifMatch string) (File, error) {
+func (sk *skillset) PutSkill(ctx context.Context, name, file string, content []byte, ifMatch string) (File, error) {
 	path, err := skillPath(name, file)
 	if err == nil {
 		err = skill.CheckContent(file, content)
@@ -293,9 +293,9 @@ func (a *skillset) PutSkill(ctx context.Context, name, file string, content []by
 	if ifMatch == "*" {
 		opt.IfMatch = ""
 	}
-	o, err := a.cfg.Blobs.Put(ctx, a.blobKey(path), bytes.NewReader(content), int64(len(content)), opt)
+	o, err := sk.cfg.Blobs.Put(ctx, sk.blobKey(path), bytes.NewReader(content), int64(len(content)), opt)
 	if err == nil {
-		err = a.skillsChanged(ctx)
+		err = sk.skillsChanged(ctx)
 	}
 	if err != nil {
 		return File{}, fmt.Errorf("write %s: %w", path, err)
@@ -304,7 +304,7 @@ func (a *skillset) PutSkill(ctx context.Context, name, file string, content []by
 }
 
 // DeleteSkill removes a file of a skill, or with an empty file all of it; what is not there is ErrNotFound.
-func (a *skillset) DeleteSkill(ctx context.Context, name, file string) error {
+func (sk *skillset) DeleteSkill(ctx context.Context, name, file string) error {
 	prefix, whole := skill.Folder+name+"/"+file, file == ""
 	if whole {
 		file = skill.Main
@@ -313,13 +313,13 @@ func (a *skillset) DeleteSkill(ctx context.Context, name, file string) error {
 	if err != nil {
 		return fmt.Errorf("delete skill: %w", err)
 	}
-	objects, more, err := a.skillObjects(ctx, prefix)
+	objects, more, err := sk.skillObjects(ctx, prefix)
 	if err != nil {
 		return fmt.Errorf("delete %s: %w", prefix, err)
 	}
 	var keys []string
 	for _, o := range objects {
-		switch first := o.Key == a.blobKey(path); {
+		switch first := o.Key == sk.blobKey(path); {
 		case first: // then it is no skill any more, also when the rest cannot be removed
 			keys = append([]string{o.Key}, keys...)
 		case whole:
@@ -330,11 +330,11 @@ func (a *skillset) DeleteSkill(ctx context.Context, name, file string) error {
 		return fmt.Errorf("delete %s: %w", prefix, tidemark.ErrNotFound)
 	}
 	for _, key := range keys {
-		if err := a.cfg.Blobs.Delete(ctx, key); err != nil {
+		if err := sk.cfg.Blobs.Delete(ctx, key); err != nil {
 			return fmt.Errorf("delete %s: %w", key, err)
 		}
 	}
-	if err := a.skillsChanged(ctx); err != nil {
+	if err := sk.skillsChanged(ctx); err != nil {
 		return fmt.Errorf("delete %s: %w", prefix, err)
 	}
 	if more && whole {
@@ -344,10 +344,10 @@ func (a *skillset) DeleteSkill(ctx context.Context, name, file string) error {
 }
 
 // skillsChanged has the next who asks look into the bucket. What was read of files that did not change stays known.
-func (a *skillset) skillsChanged(ctx context.Context) error {
-	if _, err := a.keptSkills(ctx); err != nil { // the table is there
+func (sk *skillset) skillsChanged(ctx context.Context) error {
+	if _, err := sk.keptSkills(ctx); err != nil { // the table is there
 		return err
 	}
-	return a.cfg.DB.Tx(ctx, []tidemark.Stmt{{SQL: `INSERT INTO agent_skills(agent, version, at, list) VALUES(?, 1, 0, '')
-		ON CONFLICT(agent) DO UPDATE SET version = version + 1, at = 0`, Args: []any{a.cfg.Name}}})
+	return sk.cfg.DB.Tx(ctx, []tidemark.Stmt{{SQL: `INSERT INTO agent_skills(agent, version, at, list) VALUES(?, 1, 0, '')
+		ON CONFLICT(agent) DO UPDATE SET version = version + 1, at = 0`, Args: []any{sk.cfg.Name}}})
 }

@@ -33,7 +33,7 @@ const isShown = `gone = 0 AND (told = 1 OR NOT EXISTS (SELECT 1 FROM agent_nodes
 
 // Snapshots takes up what a session tells of its snapshots and branches. The same one twice is one: none changes but that
 // it is removed, and then it stays so. One that several conversations have is there until the last has removed it.
-func (a *directory) Snapshots(ctx context.Context, nodes []snapshot.Node) error {
+func (d *directory) Snapshots(ctx context.Context, nodes []snapshot.Node) error {
 	if len(nodes) == 0 {
 		return nil
 	}
@@ -45,8 +45,8 @@ func (a *directory) Snapshots(ctx context.Context, nodes []snapshot.Node) error 
 		if err := n.Check(); err != nil {
 			return fmt.Errorf("report snapshot %.80q: %w", n.ID, err)
 		}
-		if agent := tidemark.Key(n.Session).Agent(); agent != a.cfg.Name {
-			return fmt.Errorf("report snapshot of %.80q to agent %s: %w", n.Session, a.cfg.Name, tidemark.ErrForbidden)
+		if agent := tidemark.Key(n.Session).Agent(); agent != d.cfg.Name {
+			return fmt.Errorf("report snapshot of %.80q to agent %s: %w", n.Session, d.cfg.Name, tidemark.ErrForbidden)
 		}
 		raw, err := json.Marshal(n)
 		if err != nil {
@@ -56,10 +56,10 @@ func (a *directory) Snapshots(ctx context.Context, nodes []snapshot.Node) error 
 		if n.Gone {
 			gone = 1
 		}
-		stmts[i] = tidemark.Stmt{SQL: takeNode, Args: []any{a.cfg.Name, n.ID, string(tidemark.Key(n.Session).Root()),
-			a.cfg.Name, n.ID, n.Parent, n.Created.UnixMilli(), string(raw), gone}}
+		stmts[i] = tidemark.Stmt{SQL: takeNode, Args: []any{d.cfg.Name, n.ID, string(tidemark.Key(n.Session).Root()),
+			d.cfg.Name, n.ID, n.Parent, n.Created.UnixMilli(), string(raw), gone}}
 	}
-	if err := a.cfg.DB.Tx(ctx, stmts); err != nil {
+	if err := d.cfg.DB.Tx(ctx, stmts); err != nil {
 		return fmt.Errorf("report snapshots: %w", err)
 	}
 	return nil
@@ -68,7 +68,7 @@ func (a *directory) Snapshots(ctx context.Context, nodes []snapshot.Node) error 
 // Tree lists the snapshots and branches of all sessions, the oldest first, or with newest the newest. next is empty on the
 // last page. Each is the JSON of a [snapshot.Node], as it was checked and stored: trees are large, and whoever asks wants
 // to send them.
-func (a *directory) Tree(ctx context.Context, cursor string, limit int, newest bool) (page []json.RawMessage, next string, err error) {
+func (d *directory) Tree(ctx context.Context, cursor string, limit int, newest bool) (page []json.RawMessage, next string, err error) {
 	limit = pageLimit(limit)
 	ms, id, _ := strings.Cut(cursor, "@")
 	after, err := parseCursor(ms)
@@ -82,8 +82,8 @@ func (a *directory) Tree(ctx context.Context, cursor string, limit int, newest b
 		}
 	}
 	page = []json.RawMessage{}
-	rows, err := a.cfg.DB.Query(ctx, `SELECT node, created, id FROM agent_nodes n WHERE agent = ? AND `+isShown+` AND `+order+` LIMIT ?`,
-		a.cfg.Name, after, id, limit+1)
+	rows, err := d.cfg.DB.Query(ctx, `SELECT node, created, id FROM agent_nodes n WHERE agent = ? AND `+isShown+` AND `+order+` LIMIT ?`,
+		d.cfg.Name, after, id, limit+1)
 	if err != nil {
 		return nil, "", fmt.Errorf("list snapshots: %w", err)
 	}
@@ -97,20 +97,6 @@ func (a *directory) Tree(ctx context.Context, cursor string, limit int, newest b
 }
 
 // Snapshot returns one of them by its id, which for a branch is its key; an unknown one is tidemark.ErrNotFound.
-func (a *directory) Snapshot(ctx context.Context, id string) (snapshot.Node, error) {
-	rows, err := a.cfg.DB.Query(ctx, `SELECT node FROM agent_nodes n WHERE agent = ? AND id = ? AND `+isShown+` LIMIT 1`, a.cfg.Name, id)
-	if err != nil {
-		return snapshot.Node{}, fmt.Errorf("read snapshot %.80q: %w", id, err)
-	}
-	if len(rows) > 0 {
-		return scanNode(rows[0])
-	}
-	return snapshot.Node{}, fmt.Errorf("snapshot %.80q: %w", id, tidemark.ErrNotFound)
-}
-
-func scanNode(r tidemark.Row) (n snapshot.Node, err error) {
-	if err = json.Unmarshal(r.Bytes(0), &n); err != nil {
-		err = fmt.Errorf("read snapshots: %w", err)
-	}
-	return n, err
+func (d *directory) Snapshot(ctx context.Context, id string) (snapshot.Node, error) {
+	return one(ctx, d.core, "read snapshots", fmt.Sprintf("snapshot %.80q", id), decoded[snapshot.Node], `SELECT node FROM agent_nodes n WHERE agent = ? AND id = ? AND `+isShown+` LIMIT 1`, d.cfg.Name, id)
 }

@@ -19,12 +19,12 @@ const (
 
 // Windows stores what a conversation learned of the windows of models and returns what is known of all of them: what one
 // found out, none has to find out again. Agents of one database share it.
-func (a *directory) Windows(ctx context.Context, learned []tidemark.Window) ([]tidemark.Window, error) {
+func (d *directory) Windows(ctx context.Context, learned []tidemark.Window) ([]tidemark.Window, error) {
 	if len(learned) > maxWindowsTold {
 		return nil, fmt.Errorf("%d windows, at most %d: %w", len(learned), maxWindowsTold, tidemark.ErrInvalid)
 	}
-	now := a.now()
-	known, err := Windows(ctx, a.cfg.DB, now)
+	now := d.now()
+	known, err := Windows(ctx, d.cfg.DB, now)
 	if err != nil {
 		return nil, err
 	}
@@ -57,9 +57,9 @@ func (a *directory) Windows(ctx context.Context, learned []tidemark.Window) ([]t
 	}
 	stmts = append(stmts, tidemark.Stmt{SQL: `DELETE FROM agent_windows WHERE until <= ? OR model NOT IN (SELECT model FROM agent_windows ORDER BY until DESC LIMIT ?)`,
 		Args: []any{now.UnixMilli(), maxWindows}})
-	err = a.cfg.DB.Tx(ctx, stmts)
+	err = d.cfg.DB.Tx(ctx, stmts)
 	if errors.Is(err, tidemark.ErrConflict) { // another conversation told something meanwhile
-		return a.Windows(ctx, learned)
+		return d.Windows(ctx, learned)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("store windows: %w", err)

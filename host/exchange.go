@@ -14,8 +14,7 @@ import (
 // MaxExchange bounds a question of one object to another, and its answer, in bytes.
 const MaxExchange = 16 << 20
 
-// Refusal is how an answer between two objects carries an error; the answer's own struct embeds it. Its
-// zero value is none.
+// Refusal is how an answer between two objects carries an error. Its zero value is none.
 type Refusal struct {
 	Error string `json:"error,omitempty"`
 	Is    string `json:"is,omitempty"` // the sentinel of the root that Error wraps
@@ -55,39 +54,24 @@ type told struct {
 func (e *told) Error() string { return e.text }
 func (e *told) Unwrap() error { return e.is }
 
-// ReadQuestion decodes what another object asks.
-func ReadQuestion(r *http.Request, q any) error {
-	raw, err := io.ReadAll(io.LimitReader(r.Body, MaxExchange+1))
-	switch {
-	case err != nil:
-		return fmt.Errorf("read question: %w", err)
-	case len(raw) > MaxExchange:
-		return fmt.Errorf("question over %d bytes: %w", MaxExchange, tidemark.ErrTooLarge)
-	}
-	if err := json.Unmarshal(raw, q); err != nil {
-		return fmt.Errorf("read question: %w: %w", err, tidemark.ErrInvalid)
-	}
-	return nil
-}
-
-// WriteAnswer sends an answer. One that does not arrive is asked for again.
-func WriteAnswer(w http.ResponseWriter, answer any) {
-	body, err := json.Marshal(answer)
-	if err != nil {
-		http.Error(w, "encode answer", http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(body)
-}
-
-// Exchange asks another object and decodes its answer. That the answer is a refusal is for the caller to
-// see: it may come with something beside.
+// Call asks another object and returns its answer, also where that one refuses: there may be something beside.
 //
 // # Errors
 //
-// ErrUnavailable, or the cause of a context that has ended.
-func Exchange(ctx context.Context, to http.RoundTripper, url string, question, answer any) error {
+// The other object's own, see [Refusal.Err]; ErrUnavailable without an answer of it, or the cause of a context that has ended.
+func Call[A any](ctx context.Context, to http.RoundTripper, url string, question any) (A, error) {
+	var out struct {
+		Answer A `json:"answer"`
+		Refusal
+	}
+	err := exchange(ctx, to, url, question, &out)
+	if err == nil {
+		err = out.Err()
+	}
+	return out.Answer, err
+}
+
+func exchange(ctx context.Context, to http.RoundTripper, url string, question, answer any) error {
 	raw, err := json.Marshal(question)
 	if err != nil {
 		return fmt.Errorf("encode question: %w", err)
@@ -115,4 +99,50 @@ func Exchange(ctx context.Context, to http.RoundTripper, url string, question, a
 		return fmt.Errorf("status %d without an answer: %w: %w", res.StatusCode, err, tidemark.ErrUnavailable)
 	}
 	return nil
+}
+
+// Answer answers one question of another object, see [Answering] and [Obeying].
+type Answer func(ctx context.Context, r *http.Request) (any, error)
+
+// Answering is an [Answer] by a function that returns something.
+func Answering[Q, A any](f func(context.Context, Q) (A, error)) Answer {
+	return func(ctx context.Context, r *http.Request) (any, error) {
+		raw, err := io.ReadAll(io.LimitReader(r.Body, MaxExchange+1))
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("read question: %w", err)
+		case len(raw) > MaxExchange:
+			return nil, fmt.Errorf("question over %d bytes: %w", MaxExchange, tidemark.ErrTooLarge)
+		}
+		var q Q
+		if err := json.Unmarshal(raw, &q); err != nil {
+			return nil, fmt.Errorf("read question: %w: %w", err, tidemark.ErrInvalid)
+		}
+		return f(ctx, q)
+	}
+}
+
+// Obeying is an [Answer] by a function that only does something.
+func Obeying[Q any](f func(context.Context, Q) error) Answer {
+	return Answering(func(ctx context.Context, q Q) (any, error) { return nil, f(ctx, q) })
+}
+
+// Serve answers a [Call] by the name at the end of its path. One that nobody answers is refused as ErrInvalid.
+func Serve(w http.ResponseWriter, r *http.Request, name string, answers map[string]Answer) {
+	var out struct {
+		Answer any `json:"answer,omitempty"`
+		Refusal
+	}
+	err := fmt.Errorf("question %.40q: %w", name, tidemark.ErrInvalid)
+	if answer := answers[name]; answer != nil {
+		out.Answer, err = answer(r.Context(), r)
+	}
+	out.Refusal = Refuse(err)
+	body, err := json.Marshal(out)
+	if err != nil { // one that does not arrive is asked for again
+		http.Error(w, "encode answer", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(body)
 }

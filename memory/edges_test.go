@@ -35,20 +35,6 @@ func TestTokenLetters(t *testing.T) {
 	}
 }
 
-// TestSenses: what turns the meaning of words, and the words that are left.
-func TestSenses(t *testing.T) {
-	for text, want := range map[string]string{
-		"deploy on Friday": "0 deploy on Friday", "never deploy on Friday": "1 deploy on Friday", "do NOT deploy": "1 do deploy", "don’t deploy": "1 deploy", "can't, won't": "1 ",
-		"tea without milk": "2 tea milk", "all except Ann": "4 all Ann", "before noon": "8 noon", "after noon, not before": "25 noon,", "more than 5": "32 than 5", "less than 5": "64 than 5",
-		"金曜は禁止": "1 金曜は禁止", "使わない": "1 使わない", "nicht ohne Milch": "3 Milch", "knot": "0 knot", "": "0 ",
-	} {
-		sense, rest := SenseOf(text)
-		if got := fmt.Sprint(uint8(sense), " ", rest); got != want {
-			t.Errorf("%q: %q, want %q", text, got, want)
-		}
-	}
-}
-
 // TestCommentsOut: what is ours is taken out of a file, and a comment without an end stays.
 func TestCommentsOut(t *testing.T) {
 	for file, want := range map[string]string{

@@ -128,11 +128,7 @@ var _ channel.Sessions = Here(nil)
 
 // Post implements [channel.Sessions].
 func (h Here) Post(ctx context.Context, key tidemark.Key, in channel.Input) error {
-	s, err := h(ctx, key, true)
-	if err != nil {
-		return err
-	}
-	return Post(ctx, s, in)
+	return h.tell(ctx, key, true, func(s *session.Session) error { return Post(ctx, s, in) })
 }
 
 // Delivered implements [channel.Sessions]. A session that is gone has nothing to hear.
@@ -149,9 +145,5 @@ func (h Here) Delivered(ctx context.Context, key tidemark.Key, d tidemark.Delive
 
 // Say implements [channel.Sessions].
 func (h Here) Say(ctx context.Context, key tidemark.Key, id string, to tidemark.Address, text string) error {
-	s, err := h(ctx, key, true)
-	if err != nil {
-		return err
-	}
-	return s.Say(ctx, id, to, text)
+	return h.tell(ctx, key, true, func(s *session.Session) error { return s.Say(ctx, id, to, text) })
 }

@@ -19,13 +19,23 @@ var (
 	_ session.Children = (*agent.FarSessions)(nil)
 )
 
+// at has a session do something; with make, one that is not there is made.
+func at[T any](ctx context.Context, h Here, key tidemark.Key, make bool, do func(*session.Session) (T, error)) (out T, err error) {
+	s, err := h(ctx, key, make)
+	if err != nil {
+		return out, err
+	}
+	return do(s)
+}
+
+func (h Here) tell(ctx context.Context, key tidemark.Key, make bool, do func(*session.Session) error) error {
+	_, err := at(ctx, h, key, make, func(s *session.Session) (any, error) { return nil, do(s) })
+	return err
+}
+
 // Start implements [agent.Errands].
 func (h Here) Start(ctx context.Context, key tidemark.Key, e tidemark.Errand) error {
-	s, err := h(ctx, key, true)
-	if err != nil {
-		return err
-	}
-	return s.Start(ctx, e)
+	return h.tell(ctx, key, true, func(s *session.Session) error { return s.Start(ctx, e) })
 }
 
 // lives is how often a session that the host drops meanwhile is opened again for an errand.
@@ -46,20 +56,12 @@ func (h Here) Work(ctx context.Context, key tidemark.Key, e tidemark.Errand) (ti
 
 // Decide implements [agent.Errands].
 func (h Here) Decide(ctx context.Context, key tidemark.Key, d tidemark.Decision) error {
-	s, err := h(ctx, key, false)
-	if err != nil {
-		return err
-	}
-	return s.Decide(ctx, d)
+	return h.tell(ctx, key, false, func(s *session.Session) error { return s.Decide(ctx, d) })
 }
 
 // Relay implements [agent.Errands].
 func (h Here) Relay(ctx context.Context, key tidemark.Key, q tidemark.Question) error {
-	s, err := h(ctx, key, true)
-	if err != nil {
-		return err
-	}
-	return s.Relay(ctx, q)
+	return h.tell(ctx, key, true, func(s *session.Session) error { return s.Relay(ctx, q) })
 }
 
 // Occupied implements [agent.Voices].
@@ -76,11 +78,7 @@ func (h Here) Occupied(ctx context.Context, key tidemark.Key) (bool, error) {
 
 // Correspondent implements [agent.Voices].
 func (h Here) Correspondent(ctx context.Context, key tidemark.Key) (tidemark.Origin, error) {
-	s, err := h(ctx, key, false)
-	if err != nil {
-		return tidemark.Origin{}, err
-	}
-	return s.Correspondent(ctx)
+	return at(ctx, h, key, false, func(s *session.Session) (tidemark.Origin, error) { return s.Correspondent(ctx) })
 }
 
 // Drop implements [agent.Delegates].
@@ -97,11 +95,7 @@ func (h Here) Drop(ctx context.Context, key tidemark.Key, id string) error {
 
 // Read implements [agent.Delegates].
 func (h Here) Read(ctx context.Context, key tidemark.Key, entry tidemark.EntryID, offset int) (string, error) {
-	s, err := h(ctx, key, false)
-	if err != nil {
-		return "", err
-	}
-	return s.ReadEntry(ctx, entry, offset)
+	return at(ctx, h, key, false, func(s *session.Session) (string, error) { return s.ReadEntry(ctx, entry, offset) })
 }
 
 // delegation is what a model may hand to conversations of its own.

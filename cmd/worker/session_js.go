@@ -50,12 +50,8 @@ func openSession(in *instance, o *cloudflare.Obj) cloudflare.App {
 			channel.Peer(rw, r, setup.Here(c.Session), nil)
 			return
 		}
-		if r.URL.Path == agent.RecallPath {
-			agent.AnswerRecall(rw, r, setup.Here(c.Session))
-			return
-		}
-		if strings.HasPrefix(r.URL.Path, agent.ErrandPath) {
-			agent.AnswerErrand(rw, r, setup.Here(c.Session))
+		if strings.HasPrefix(r.URL.Path, agent.SessionPath) {
+			agent.AnswerSession(rw, r, setup.Here(c.Session))
 			return
 		}
 		h.ServeHTTP(rw, r)

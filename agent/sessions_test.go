@@ -69,7 +69,7 @@ func TestErrandsFromAfar(t *testing.T) {
 	const key tidemark.Key = "agent:main:main"
 	h := &heard{}
 	far := &agent.FarSessions{Transport: func(tidemark.Key) http.RoundTripper {
-		return handler(func(w http.ResponseWriter, r *http.Request) { agent.AnswerErrand(w, r, h) })
+		return handler(func(w http.ResponseWriter, r *http.Request) { agent.AnswerSession(w, r, h) })
 	}}
 	ctx := t.Context()
 	for _, c := range []struct {
@@ -99,7 +99,12 @@ func TestErrandsFromAfar(t *testing.T) {
 		}
 	}
 	lame := &agent.FarSessions{Transport: func(tidemark.Key) http.RoundTripper {
-		return handler(func(w http.ResponseWriter, r *http.Request) { agent.AnswerErrand(w, r, struct{ agent.Errands }{h}) })
+		return handler(func(w http.ResponseWriter, r *http.Request) {
+			agent.AnswerSession(w, r, struct {
+				agent.Sessions
+				agent.Errands
+			}{h, h})
+		})
 	}}
 	if err := lame.Drop(ctx, key, "e1"); err == nil {
 		t.Error("sessions that delegate nothing drop an errand")
