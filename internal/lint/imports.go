@@ -142,7 +142,7 @@ var homes = []struct{ path, at, why string }{
 	{"database/sql", "host/native", "everything else speaks tidemark.DB"},
 	{"modernc.org/sqlite", "host/native", "everything else speaks tidemark.DB"},
 	{"github.com/aws/", "host/native", "everything else speaks tidemark.Blobs"},
-	{"github.com/syumai/workers", "host/cloudflare host/probe", "everything else speaks the ports of the root"},
+	{"github.com/syumai/workers", "host/cloudflare", "everything else speaks the ports of the root"},
 	{"github.com/modelcontextprotocol/go-sdk", "mcp/sdk mcp/mcptest", "everything else speaks toolbox.Source"},
 	{"syscall/js", "host/cloudflare cmd/worker host/probe", "everything else speaks the ports of the root"},
 	{"github.com/tetratelabs/wazero", "wasi", "modules run in one place, and never inside the Worker's own"},
