@@ -11,7 +11,6 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/host/hosttest"
-	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
 var made = time.UnixMilli(1_800_000_000_123)
@@ -32,13 +31,6 @@ func create(t *testing.T, l *host.Log, i host.Info) {
 	if err := l.DB.Tx(t.Context(), []tidemark.Stmt{l.CreateStmt(i)}); err != nil {
 		t.Fatal(err)
 	}
-}
-
-func TestLogContract(t *testing.T) {
-	tidemarktest.TestLog(t, func(t *testing.T) tidemark.Log { return openLog(t) },
-		func(t *testing.T, l tidemark.Log, id string, base tidemarktest.LogBase) {
-			create(t, l.(*host.Log), host.Info{ID: id, Key: "agent:main:main", BaseLog: base.Log, BaseSeq: base.Seq})
-		})
 }
 
 func TestLogInfo(t *testing.T) {

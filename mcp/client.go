@@ -1,6 +1,6 @@
 // Package mcp is a client of the Model Context Protocol over HTTP, small enough for every host: it lists tools and calls
 // them. It uses nothing else that servers offer (prompts, resources, sampling, questions to the user), and processes
-// are for package mcp/sdk, which does the same on the official SDK. Begin with [Client]: it speaks the stateless version
+// are for package mcp/sdk, which uses the official SDK. Begin with [Client]: it speaks the stateless version
 // 2026-07-28, and the handshake of earlier versions with servers that do not.
 package mcp
 

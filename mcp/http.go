@@ -102,7 +102,7 @@ func (c *Client) refusal(resp *http.Response) error {
 		e.err = e.rpc.fault(c.Token)
 		return e
 	case s == http.StatusUnauthorized || s == http.StatusForbidden:
-		e.err = Unauthorized(c.Name, s, c.Token != "")
+		e.err = c.unauthorized(s)
 		return e
 	case s == http.StatusRequestTimeout || s == http.StatusTooManyRequests || s >= 500:
 		kind = tidemark.ErrUnavailable
@@ -114,12 +114,12 @@ func (c *Client) refusal(resp *http.Response) error {
 	return e
 }
 
-// Unauthorized is the error of a server, by its name in the configuration, that answers 401 or 403.
-func Unauthorized(name string, status int, hasToken bool) error {
-	if !hasToken {
-		return fmt.Errorf("the server answers %d and wants a token: set tools.mcp.%s.secret to the name of a variable TOOL_… that holds one (a sign-in by OAuth is not done here): %w", status, name, tidemark.ErrUnauthorized)
+// unauthorized is the error of a server that answers 401 or 403.
+func (c *Client) unauthorized(status int) error {
+	if c.Token == "" {
+		return fmt.Errorf("the server answers %d and wants a token: set tools.mcp.%s.secret to the name of a variable TOOL_… that holds one (a sign-in by OAuth is not done here): %w", status, c.Name, tidemark.ErrUnauthorized)
 	}
-	return fmt.Errorf("the server answers %d: the value of the variable that tools.mcp.%s.secret names is not taken: %w", status, name, tidemark.ErrUnauthorized)
+	return fmt.Errorf("the server answers %d: the value of the variable that tools.mcp.%s.secret names is not taken: %w", status, c.Name, tidemark.ErrUnauthorized)
 }
 
 // broken is a failure on the way. An end of ctx is its cause.

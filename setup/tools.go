@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"cmp"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -20,19 +21,17 @@ type ToolPorts struct {
 	Version   string       // of this program
 	// Lookup is a variable of the environment that may be handed on to a process; nil: there are none.
 	Lookup func(name string) (value string, ok bool)
-	// Dial makes the client of a server; nil: the small one, which knows no processes.
-	Dial func(ToolServer) toolbox.Source
+	// Start makes the client of a server that is a process; nil: none can be started here.
+	Start func(ToolProcess) toolbox.Source
 	// MaxBytes is of a result where nothing is configured; 0: toolbox.DefaultMaxBytes.
 	MaxBytes int
 	// Reserved are names of our own tools, which modules may not have.
 	Reserved []string
 }
 
-// ToolServer is a configured server as its client needs it: by URL, or by Command.
-type ToolServer struct {
+// ToolProcess is a configured server that is a process, as its client needs it.
+type ToolProcess struct {
 	Name     string
-	URL      string
-	Token    string
 	Command  string
 	Args     []string
 	Env      []string // NAME=value
@@ -65,7 +64,7 @@ func Tools(c *config.Config, p ToolPorts, modules ...toolbox.Source) *toolbox.Bo
 		if out.MaxBytes == 0 {
 			out.MaxBytes = p.MaxBytes
 		}
-		if gap := toolGap(c, name, p.Dial != nil); gap != nil {
+		if gap := toolGap(c, name, p.Start != nil); gap != nil {
 			out.Gap = strings.TrimSuffix(gap.Setting+" "+gap.Message+"; "+gap.Fix, "; ")
 		} else {
 			out.Source = dial(c, name, out.MaxBytes, p)
@@ -81,7 +80,11 @@ func Tools(c *config.Config, p ToolPorts, modules ...toolbox.Source) *toolbox.Bo
 
 func dial(c *config.Config, name string, most int, p ToolPorts) toolbox.Source {
 	s := c.Tools.MCP[name]
-	server := ToolServer{Name: name, URL: s.URL, Command: s.Command, Args: s.Args, MaxBytes: most, Token: c.Secrets.Tools[s.Secret].Reveal()}
+	if s.Command == "" {
+		return &mcp.Client{Name: name, URL: s.URL, Token: c.Secrets.Tools[s.Secret].Reveal(), Transport: p.Transport, Runtime: p.Runtime,
+			MaxBytes: cmp.Or(most, toolbox.DefaultMaxBytes), Agent: p.Version}
+	}
+	server := ToolProcess{Name: name, Command: s.Command, Args: s.Args, MaxBytes: most}
 	for _, e := range s.Env {
 		to, from, mapped := strings.Cut(e, "=")
 		switch {
@@ -93,10 +96,7 @@ func dial(c *config.Config, name string, most int, p ToolPorts) toolbox.Source {
 			}
 		}
 	}
-	if p.Dial != nil {
-		return p.Dial(server)
-	}
-	return &mcp.Client{Name: name, URL: server.URL, Token: server.Token, Transport: p.Transport, Runtime: p.Runtime, MaxBytes: most, Agent: p.Version}
+	return p.Start(server)
 }
 
 // toolGap is why a server cannot be used as it is configured, nil where it can.

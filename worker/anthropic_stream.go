@@ -100,17 +100,6 @@ func (m *messages) wire(content []textWire) messageWire {
 
 func (m *messages) event(e blockEvent) error { return m.stream.event(e.Type, e) }
 
-// ping implements dialect.
-func (m *messages) ping() error {
-	if !m.live {
-		return nil
-	}
-	if err := m.start(); err != nil {
-		return err
-	}
-	return m.stream.event("ping", typeOnly{"ping"})
-}
-
 // end implements dialect.
 func (m *messages) end(out outcome) error {
 	if err := m.say(m.rest(out)); err != nil {

@@ -48,13 +48,13 @@ func (c *request) body() ([]byte, error) {
 	return c.admitted(c.MaxBody, freeBody, c.Admit)
 }
 
-// decode reads the body of a request, an object whose keys are all known.
-func (c *request) decode(fields ...field) error {
+// decode reads the body of a request, an object whose keys are all known, and notes what is wrong with it.
+func (c *request) decode(fields ...field) {
 	raw, err := c.body()
-	if err != nil {
-		return err
+	if err == nil {
+		err = decodeBody(raw, fields...)
 	}
-	return decodeBody(raw, fields...)
+	c.note(err)
 }
 
 // admitted reads a whole body within a bound. What is larger than is free is asked for, where somebody says

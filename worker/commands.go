@@ -8,13 +8,9 @@ import (
 // postCommand carries out a line that a person typed after a slash. Its answer is the text of the outcome.
 func postCommand(c *request) (any, error) {
 	var line, id string
-	if err := c.decode(field{"line", "a string", &line}, field{"id", "a string", &id}); err != nil {
-		return nil, err
-	}
+	c.decode(field{"line", "a string", &line}, field{"id", "a string", &id})
 	in, err := session.Command(line)
-	if err != nil {
-		return nil, err
-	}
+	c.note(err)
 	in.ID, in.Origin = id, tidemark.Origin{From: tidemark.FromPerson, Channel: "api", Owner: true}
 	return deliver(c, in, false)
 }

@@ -161,9 +161,7 @@ func condition(h http.Header) (match string, held bool, err error) {
 // undoMemory brings the last version of a file back.
 func undoMemory(c *request) (any, error) {
 	var path string
-	if err := c.decode(field{"path", "the path of a memory file", &path}); err != nil {
-		return nil, err
-	}
+	c.decode(field{"path", "the path of a memory file", &path})
 	a, err := c.agent()
 	if err != nil {
 		return nil, err

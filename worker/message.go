@@ -90,19 +90,15 @@ func postReset(c *request) (any, error) { return command(c, session.InputReset, 
 
 func command(c *request, kind, name string) (any, error) {
 	in := session.Input{Kind: kind, Origin: tidemark.Origin{From: tidemark.FromPerson, Channel: "api", Owner: true}}
-	if err := c.decode(field{name, "a string", &in.Text}, field{"id", "a string", &in.ID}); err != nil {
-		return nil, err
-	}
+	c.decode(field{name, "a string", &in.Text}, field{"id", "a string", &in.ID})
 	return deliver(c, in, false)
 }
 
 // deliver makes an input durable and follows it to the end of its turn, in the words of the native API.
 func deliver(c *request, in session.Input, create bool) (any, error) {
-	if err := c.identify(&in); err != nil {
-		return nil, err
-	}
+	c.note(c.identify(&in))
 	if err := in.Validate(); err != nil {
-		return nil, fmt.Errorf("body: %w", err)
+		c.note(fmt.Errorf("body: %w", err))
 	}
 	events := c.streaming()
 	wait := c.flag("wait", true)
@@ -112,10 +108,7 @@ func deliver(c *request, in session.Input, create bool) (any, error) {
 	}
 	if !wait {
 		receipt, err := s.Post(c.r.Context(), in)
-		if err != nil {
-			return nil, err
-		}
-		return response{http.StatusAccepted, receipt}, nil
+		return response{http.StatusAccepted, receipt}, err
 	}
 	return nil, c.say(s, in, &plain{request: c, live: events})
 }

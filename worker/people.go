@@ -63,8 +63,8 @@ func (c *request) decide(words ...field) (*channel.Book, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.decode(words...); err != nil {
-		return nil, err
+	if c.decode(words...); c.bad != nil {
+		return nil, c.bad
 	}
 	given := 0
 	for _, w := range words[1:] {

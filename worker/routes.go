@@ -219,12 +219,22 @@ const (
 	maxLimit     = 1000
 )
 
-// refuse notes that a query parameter cannot be read. The first one that cannot is what opening a session or an agent
-// fails with, so a route reads its parameters before it opens anything.
-func (c *request) refuse(name, got, want string) {
+// note keeps the first thing that is wrong with a request. It is what opening a session or an agent fails with, so a
+// route reads its parameters and its body before it opens anything.
+func (c *request) note(err error) {
 	if c.bad == nil {
-		c.bad = fmt.Errorf("%s=%s: want %s: %w", name, clip.To(got, 40), want, tidemark.ErrInvalid)
+		c.bad = err
 	}
+}
+
+// wrong notes a mistake in a request.
+func (c *request) wrong(format string, args ...any) {
+	c.note(fmt.Errorf(format+": %w", append(args, tidemark.ErrInvalid)...))
+}
+
+// refuse notes that a query parameter cannot be read.
+func (c *request) refuse(name, got, want string) {
+	c.wrong("%s=%s: want %s", name, clip.To(got, 40), want)
 }
 
 // number reads a query parameter that is a whole number within bounds.
@@ -271,8 +281,8 @@ func (c *request) one(name string, words ...string) string {
 func (c *request) query() string {
 	const most = 1000
 	q := c.r.URL.Query().Get("q")
-	if (q == "" || len(q) > most || invalidUTF8([]byte(q)) >= 0) && c.bad == nil {
-		c.bad = fmt.Errorf("q: want words to look for, up to %d bytes of UTF-8: %w", most, tidemark.ErrInvalid)
+	if q == "" || len(q) > most || invalidUTF8([]byte(q)) >= 0 {
+		c.wrong("q: want words to look for, up to %d bytes of UTF-8", most)
 	}
 	return q
 }

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 
@@ -34,17 +35,10 @@ func decodeSchedule(raw []byte, s *agent.Schedule) error {
 		given.At, given.Every, given.Cron = words.At, words.Every, words.Cron
 	}
 	if given.At != "" || given.Every != "" || given.Cron != "" || given.Heartbeat != "" {
-		given.Zone = or(given.Zone, s.Zone)
+		given.Zone = cmp.Or(given.Zone, s.Zone)
 		s.Spec = given
 	}
 	return decodeBody(raw, fields(&s.Spec, s)...)
-}
-
-func or(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 // listSchedules lists those of an agent.

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"cmp"
-	"fmt"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
@@ -134,11 +133,9 @@ func postAbort(_ *request, s *session.Session) (any, error) {
 // postUndo lifts an overlay.
 func postUndo(c *request) (any, error) {
 	var overlay string
-	if err := c.decode(field{"overlay", "the id of an overlay", &overlay}); err != nil {
-		return nil, err
-	}
+	c.decode(field{"overlay", "the id of an overlay", &overlay})
 	if overlay == "" {
-		return nil, fmt.Errorf("body: \"overlay\" is missing; the view names the overlays: %w", tidemark.ErrInvalid)
+		c.wrong("body: \"overlay\" is missing; the view names the overlays")
 	}
 	s, err := c.session(false)
 	if err != nil {

@@ -16,12 +16,11 @@ import (
 	"github.com/tidemark-ai/tidemark/snapshot"
 )
 
-// bounded refuses a text of a body that is too long.
-func bounded(name, text string, most int) error {
+// bounded notes a text of a body that is too long.
+func (c *request) bounded(name, text string, most int) {
 	if n := utf8.RuneCountInString(text); n > most {
-		return fmt.Errorf("body: %q has %d characters, at most %d: %w", name, n, most, tidemark.ErrTooLarge)
+		c.note(fmt.Errorf("body: %q has %d characters, at most %d: %w", name, n, most, tidemark.ErrTooLarge))
 	}
-	return nil
 }
 
 // ofSnapshot are the fields that describe a snapshot which is to be taken.
@@ -33,9 +32,7 @@ func ofSnapshot(o *session.SnapshotOptions) []field {
 // postSnapshot takes a snapshot.
 func postSnapshot(c *request) (any, error) {
 	var o session.SnapshotOptions
-	if err := c.decode(ofSnapshot(&o)...); err != nil {
-		return nil, err
-	}
+	c.decode(ofSnapshot(&o)...)
 	s, err := c.session(false)
 	if err != nil {
 		return nil, err
@@ -110,10 +107,6 @@ func postBranch(c *request) (any, error) { return branch(c, true) }
 func postTrim(c *request) (any, error) { return branch(c, false) }
 
 func branch(c *request, choice bool) (any, error) {
-	raw, err := c.body()
-	if err != nil {
-		return nil, err
-	}
 	o := session.BranchOptions{Trim: true}
 	var of json.RawMessage
 	fields := []field{{"snapshot", "the id of a snapshot", &o.Snapshot}, {"name", "a string", &o.Name}, {"orientation", "a string", &o.Orientation},
@@ -121,18 +114,14 @@ func branch(c *request, choice bool) (any, error) {
 	if choice {
 		fields = append(fields, field{"trim", "true or false", &o.Trim})
 	}
-	if err := decodeBody(raw, fields...); err != nil {
-		return nil, err
-	}
+	c.decode(fields...)
 	if err := decodeBody(of, ofSnapshot(&o.Of)...); err != nil {
-		return nil, fmt.Errorf("of: %w", err)
+		c.note(fmt.Errorf("of: %w", err))
 	}
 	if len(of) > 0 && o.Snapshot != "" {
-		return nil, fmt.Errorf("body: \"of\" describes the snapshot that is taken, and \"snapshot\" names one that is there; want one of them: %w", tidemark.ErrInvalid)
+		c.wrong("body: \"of\" describes the snapshot that is taken, and \"snapshot\" names one that is there; want one of them")
 	}
-	if err := bounded("orientation", o.Orientation, session.MaxOrientation); err != nil {
-		return nil, err
-	}
+	c.bounded("orientation", o.Orientation, session.MaxOrientation)
 	s, err := c.session(false)
 	if err != nil {
 		return nil, err
@@ -145,32 +134,21 @@ func branch(c *request, choice bool) (any, error) {
 func postMerge(c *request) (any, error) {
 	var o session.MergeOptions
 	var from string
-	if err := c.decode(field{"from", "the key of a branch", &from}, field{"note", "a string", &o.Note}); err != nil {
-		return nil, err
-	}
+	c.decode(field{"from", "the key of a branch", &from}, field{"note", "a string", &o.Note})
 	if from == "" {
-		return nil, fmt.Errorf("body: \"from\" is missing; want the key of a branch: %w", tidemark.ErrInvalid)
+		c.wrong("body: \"from\" is missing; want the key of a branch")
 	}
 	var err error
 	if o.From, err = tidemark.ParseKey(from); err != nil {
-		return nil, fmt.Errorf("body: \"from\": want the key of a branch: %w", err)
+		c.note(fmt.Errorf("body: \"from\": want the key of a branch: %w", err))
 	}
-	if err := bounded("note", o.Note, session.MaxNote); err != nil {
-		return nil, err
-	}
+	c.bounded("note", o.Note, session.MaxNote)
 	s, err := c.session(false)
 	if err != nil {
 		return nil, err
 	}
 	m, err := s.Merge(c.r.Context(), o)
-	if err != nil {
-		return nil, err
-	}
-	status := http.StatusCreated
-	if m.Again {
-		status = http.StatusOK
-	}
-	return response{status, m}, nil
+	return made(m, m.Again), err
 }
 
 // getSnapshotArchive sends a snapshot with its lineage, of the session that the path names.
@@ -226,14 +204,7 @@ func putArchiveByID(c *request) (any, error) {
 		return nil, err
 	}
 	in, err := s.ImportSnapshotOf(c.r.Context(), c.r.PathValue("id"), body)
-	if err != nil {
-		return nil, err
-	}
-	status := http.StatusCreated
-	if in.Again {
-		status = http.StatusOK
-	}
-	return response{status, in}, nil
+	return made(in, in.Again), err
 }
 
 // soundArchive gives the body of a request, an archive of a snapshot, to be read when it is known to be whole: what is refused

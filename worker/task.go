@@ -19,17 +19,10 @@ func getTask(c *request, s *session.Session) (any, error) {
 
 // postTask changes it on behalf of the holder of the token.
 func postTask(c *request) (any, error) {
-	raw, err := c.body()
-	if err != nil {
-		return nil, err
-	}
 	var ch task.Change
-	err = decodeBody(raw, field{"new", "true or false", &ch.New}, field{"add", `a list of {"kind", "text"}`, &ch.Add}, field{"close", "a list of names of items", &ch.Close},
+	c.decode(field{"new", "true or false", &ch.New}, field{"add", `a list of {"kind", "text"}`, &ch.Add}, field{"close", "a list of names of items", &ch.Close},
 		field{"phase", "idle, planning, executing, debugging or reviewing", &ch.Phase}, field{"pin", "a list of ids of entries", &ch.Pin},
 		field{"unpin", "a list of ids of entries", &ch.Unpin}, field{"superseded", `a list of {"entry", "by", "reason"}`, &ch.Superseded})
-	if err != nil {
-		return nil, err
-	}
 	s, err := c.session(false)
 	if err != nil {
 		return nil, err

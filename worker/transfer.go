@@ -330,11 +330,11 @@ type wireProgress struct {
 // that holds another conversation is a conflict.
 func postRestore(c *request) (any, error) {
 	var key string
-	if err := c.decode(field{"archive", "the key or the name of an archive", &key}); err != nil {
-		return nil, err
+	if c.decode(field{"archive", "the key or the name of an archive", &key}); key == "" {
+		c.wrong("body: \"archive\" is missing; want the key or the name of an archive")
 	}
-	if key == "" {
-		return nil, fmt.Errorf("body: \"archive\" is missing; want the key or the name of an archive: %w", tidemark.ErrInvalid)
+	if c.bad != nil {
+		return nil, c.bad
 	}
 	named, err := tidemark.ParseKey(c.r.PathValue("key"))
 	if err != nil {

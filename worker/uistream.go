@@ -94,8 +94,7 @@ type uiStream struct {
 	stream  *stream
 	part    int              // number of the part that is open
 	step    bool             // a step has begun
-	text    bool             // a part of text is open
-	thought bool             // a part of thinking is open
+	kind    string           // of the part that is open
 	replied bool             // a reply was told whole
 	tools   []tidemark.Block // calls that have not ended
 }
@@ -184,53 +183,35 @@ func (u *uiStream) inStep() error {
 	return u.send(uiEvent{Type: "start-step"})
 }
 
-func (u *uiStream) say(text string) error {
-	if text == "" {
-		return nil
-	}
-	if !u.text {
-		if err := errors.Join(u.onward(), u.inStep(), u.close()); err != nil {
-			return err
-		}
-		u.text = true
-		u.part++
-		if err := u.send(uiEvent{Type: "text-start", ID: strconv.Itoa(u.part)}); err != nil {
-			return err
-		}
-	}
-	return u.send(uiEvent{Type: "text-delta", ID: strconv.Itoa(u.part), Delta: text})
-}
+func (u *uiStream) say(text string) error { return u.delta("text", text) }
 
-func (u *uiStream) think(text string) error {
+func (u *uiStream) think(text string) error { return u.delta("reasoning", text) }
+
+// delta tells a piece of a part of that kind, which begins unless it is the one that is open.
+func (u *uiStream) delta(kind, text string) error {
 	if text == "" {
 		return nil
 	}
-	if !u.thought {
+	if u.kind != kind {
 		if err := errors.Join(u.onward(), u.inStep(), u.close()); err != nil {
 			return err
 		}
-		u.thought = true
+		u.kind = kind
 		u.part++
-		if err := u.send(uiEvent{Type: "reasoning-start", ID: strconv.Itoa(u.part)}); err != nil {
+		if err := u.send(uiEvent{Type: kind + "-start", ID: strconv.Itoa(u.part)}); err != nil {
 			return err
 		}
 	}
-	return u.send(uiEvent{Type: "reasoning-delta", ID: strconv.Itoa(u.part), Delta: text})
+	return u.send(uiEvent{Type: kind + "-delta", ID: strconv.Itoa(u.part), Delta: text})
 }
 
 // close ends the part that is open.
 func (u *uiStream) close() error {
-	var kind string
-	switch {
-	case u.text:
-		kind = "text-end"
-	case u.thought:
-		kind = "reasoning-end"
-	default:
+	kind := u.kind
+	if u.kind = ""; kind == "" {
 		return nil
 	}
-	u.text, u.thought = false, false
-	return u.send(uiEvent{Type: kind, ID: strconv.Itoa(u.part)})
+	return u.send(uiEvent{Type: kind + "-end", ID: strconv.Itoa(u.part)})
 }
 
 // answered ends a step: what was not told of its text, then its calls, which are run here.

@@ -17,21 +17,14 @@ import "strings"
 // https://developers.facebook.com/docs/whatsapp/cloud-api/messages/text-messages
 const Limit = 4096
 
-// WhatsApp converts a text to WhatsApp's own markup, however long it becomes.
-func WhatsApp(markdown string) string { return whole(read(markdown, whatsApp), writeWhatsApp) }
-
-// Telegram converts a text to the HTML that Telegram reads with parse_mode HTML, however long.
-//
-// https://core.telegram.org/bots/api#html-style
-func Telegram(markdown string) string { return whole(read(markdown, telegram), writeTelegram) }
-
-// WhatsAppParts converts a text to messages in WhatsApp's markup, each of [Limit] at most; none for
+// WhatsAppParts converts a text to messages in WhatsApp's own markup, each of [Limit] at most; none for
 // a text without a visible character.
 func WhatsAppParts(markdown string) []string {
 	return parts(read(markdown, whatsApp), Limit, writeWhatsApp, sizeMarked)
 }
 
-// TelegramParts converts a text to messages in Telegram's HTML. [Limit] holds for their text without
+// TelegramParts converts a text to messages in the HTML that Telegram reads with parse_mode HTML
+// (https://core.telegram.org/bots/api#html-style). [Limit] holds for their text without
 // tags, as Telegram counts it.
 func TelegramParts(markdown string) []string {
 	return parts(read(markdown, telegram), Limit, writeTelegram, sizeTagged)
@@ -44,7 +37,7 @@ func Split(text string, limit int) []string {
 	return parts(d, limit, func(d doc, from, to int) string { return d.text[from:to] }, sizeMarked)
 }
 
-// Plain takes the tags of [Telegram] out again, for a message that Telegram would not parse.
+// Plain takes the tags of [TelegramParts] out again, for a message that Telegram would not parse.
 func Plain(html string) string {
 	var b strings.Builder
 	for html != "" {
@@ -62,11 +55,6 @@ func Plain(html string) string {
 		html = html[i+end+1:]
 	}
 	return strings.NewReplacer("&lt;", "<", "&gt;", ">", "&quot;", `"`, "&amp;", "&").Replace(b.String())
-}
-
-func whole(d doc, write writer) string {
-	from, to := d.trim(0, len(d.text))
-	return write(d, from, to)
 }
 
 // clean makes a text valid UTF-8 with plain line ends.

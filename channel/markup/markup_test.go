@@ -60,10 +60,10 @@ func TestConvert(t *testing.T) {
 		{"nothing", " \n\t\n", "", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := WhatsApp(tt.in); got != tt.whatsApp {
+			if got := whatsAppText(tt.in); got != tt.whatsApp {
 				t.Errorf("WhatsApp(%q)\n got %q\nwant %q", tt.in, got, tt.whatsApp)
 			}
-			if got := Telegram(tt.in); got != tt.telegram {
+			if got := telegramText(tt.in); got != tt.telegram {
 				t.Errorf("Telegram(%q)\n got %q\nwant %q", tt.in, got, tt.telegram)
 			}
 		})
@@ -259,4 +259,14 @@ func ExampleWhatsAppParts() {
 	// *Plan*
 	//
 	// *Pack* the list (https://example.com).
+}
+
+// whatsAppText and telegramText convert a text as a whole, however long it becomes.
+func whatsAppText(markdown string) string { return whole(read(markdown, whatsApp), writeWhatsApp) }
+
+func telegramText(markdown string) string { return whole(read(markdown, telegram), writeTelegram) }
+
+func whole(d doc, write writer) string {
+	from, to := d.trim(0, len(d.text))
+	return write(d, from, to)
 }

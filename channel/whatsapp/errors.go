@@ -1,6 +1,7 @@
 package whatsapp
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -99,7 +100,7 @@ func readError(raw json.RawMessage) (graphError, bool) {
 	if len(raw) == 0 || json.Unmarshal(raw, &w) != nil || w.Code == nil {
 		return graphError{}, false
 	}
-	text := or(w.Message, w.Title)
+	text := cmp.Or(w.Message, w.Title)
 	if w.Data.Details != "" && w.Data.Details != text {
 		text = strings.TrimPrefix(text+": "+w.Data.Details, ": ")
 	}

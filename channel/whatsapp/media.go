@@ -1,6 +1,7 @@
 package whatsapp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,8 +84,8 @@ func (c *client) locate(ctx context.Context, account string, m channel.Media) (c
 	if n, err := w.Bytes.Int64(); err == nil && n > 0 {
 		m.Bytes = n
 	}
-	m.Type = or(m.Type, w.Type)
-	m.SHA256 = or(m.SHA256, digest(w.SHA256)) // the webhook was signed, so its hash stands
+	m.Type = cmp.Or(m.Type, w.Type)
+	m.SHA256 = cmp.Or(m.SHA256, digest(w.SHA256)) // the webhook was signed, so its hash stands
 	if m.Bytes > maxBytes(m) {
 		return m, "", tooLarge(m)
 	}

@@ -1,6 +1,7 @@
 package whatsapp
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
@@ -229,11 +230,11 @@ func person(m wireMessage, contacts []wireContact) *channel.Incoming {
 		if !same && (len(contacts) > 1 || m.UserID != "" || m.From != "") {
 			continue
 		}
-		m.From, m.UserID, m.Parent = or(m.From, c.Phone), or(m.UserID, c.UserID), or(m.Parent, c.Parent)
-		in.Name = or(c.Profile.Name, c.Profile.Username)
+		m.From, m.UserID, m.Parent = cmp.Or(m.From, c.Phone), cmp.Or(m.UserID, c.UserID), cmp.Or(m.Parent, c.Parent)
+		in.Name = cmp.Or(c.Profile.Name, c.Profile.Username)
 	}
 	in.From = names(m.UserID, m.From, m.Parent)
-	in.Reply.Peer = or(m.From, or(m.UserID, m.Parent))
+	in.Reply.Peer = cmp.Or(m.From, m.UserID, m.Parent)
 	return in
 }
 
@@ -272,7 +273,7 @@ func content(m wireMessage) (text string, media []channel.Media, ok bool) {
 	case "interactive":
 		text = choice(m.Interactive)
 	case "button":
-		text = or(m.Button.Text, m.Button.Payload)
+		text = cmp.Or(m.Button.Text, m.Button.Payload)
 	case "order":
 		text = order(m.Order)
 	}
@@ -306,12 +307,12 @@ func cards(all []wireCard) string {
 	for _, c := range all {
 		var how []string
 		for _, p := range c.Phones {
-			how = append(how, or(p.Phone, p.ID))
+			how = append(how, cmp.Or(p.Phone, p.ID))
 		}
 		for _, e := range c.Emails {
 			how = append(how, e.Email)
 		}
-		if who := names(append([]string{or(c.Name.Formatted, c.Name.First)}, how...)...); len(who) > 0 {
+		if who := names(append([]string{cmp.Or(c.Name.Formatted, c.Name.First)}, how...)...); len(who) > 0 {
 			lines = append(lines, oneLine("Contact: "+strings.Join(who, ", ")))
 		}
 	}
@@ -323,11 +324,11 @@ func choice(i *wireInteractive) string {
 	case i == nil:
 		return ""
 	case i.Type == "button_reply":
-		return or(i.Button.Title, i.Button.ID)
+		return cmp.Or(i.Button.Title, i.Button.ID)
 	case i.Type == "list_reply":
-		return strings.Join(names(or(i.List.Title, i.List.ID), i.List.Description), ": ")
+		return strings.Join(names(cmp.Or(i.List.Title, i.List.ID), i.List.Description), ": ")
 	case i.Type == "nfm_reply":
-		return strings.TrimSpace("Form: " + or(i.Form.JSON, i.Form.Body))
+		return strings.TrimSpace("Form: " + cmp.Or(i.Form.JSON, i.Form.Body))
 	}
 	return ""
 }
@@ -356,7 +357,7 @@ func (d *decoding) system(account string, m wireMessage) {
 	case "user_changed_number", "customer_changed_number", "user_changed_user_id":
 		n := len(d.out)
 		old := names(m.UserID, m.From)
-		d.alias(account, old, old, names(s.UserID, phone(or(s.Phone, s.NewID)), s.Parent), s.Parent)
+		d.alias(account, old, old, names(s.UserID, phone(cmp.Or(s.Phone, s.NewID)), s.Parent), s.Parent)
 		if len(d.out) > n {
 			return
 		}
@@ -386,11 +387,3 @@ func digest(s string) string {
 
 // oneLine keeps what somebody else wrote from looking like lines of ours.
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
-
-// or returns a, or b when a is empty.
-func or(a, b string) string {
-	if a == "" {
-		return b
-	}
-	return a
-}

@@ -291,8 +291,8 @@ func (n *Node) openTools() (err error) {
 	}
 	transport := native.Transport()
 	n.tools = setup.Tools(n.Cfg, setup.ToolPorts{Reserved: BuiltInTools, Runtime: n.RT, Transport: transport, Logger: n.log, Version: VersionText(), Lookup: os.LookupEnv,
-		Dial: func(s setup.ToolServer) toolbox.Source {
-			c := &sdk.Client{Name: s.Name, URL: s.URL, Token: s.Token, Transport: transport, Command: s.Command, Args: s.Args, Env: s.Env,
+		Start: func(s setup.ToolProcess) toolbox.Source {
+			c := &sdk.Client{Name: s.Name, Command: s.Command, Args: s.Args, Env: s.Env,
 				MaxBytes: s.MaxBytes, Agent: VersionText(), Logger: n.log}
 			n.servers = append(n.servers, c)
 			return c

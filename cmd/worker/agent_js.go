@@ -143,7 +143,7 @@ func (w *owner) get(ctx context.Context, create bool) (*agent.Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.DB, c.Blobs, c.Runtime, c.Logger, c.Schedule = w.o.DB(), w.o.Blobs(bucket), w.o, w.in.logger, w.schedule
+	c.DB, c.Blobs, c.Runtime, c.Logger, c.Schedule = w.o.DB(), w.o.Blobs(bucket), w.o, w.in.logger, w.in.scheduler(w.o, &w.clock)
 	c.Sessions = &agent.FarSessions{Transport: peers(w.o).Transport}
 	c.Address = setup.Addressee(name, setup.Channels(cfg, w.o, w.o.Transport()), w.people)
 	c.Model = setup.Provider(cfg, w.o, w.o.Transport())
@@ -152,19 +152,10 @@ func (w *owner) get(ctx context.Context, create bool) (*agent.Agent, error) {
 		return nil, err
 	}
 	if w.agent == nil { // what an earlier life of the object left is due
-		w.schedule(w.o.Now())
+		c.Schedule(w.o.Now())
 	}
 	w.agent, w.cfg = a, cfg
 	return a, nil
-}
-
-// schedule asks for a wake and does not wait for the alarm to be set.
-func (w *owner) schedule(at time.Time) {
-	w.o.Go(func() {
-		if err := w.clock.set(w.o.Context(), at); err != nil {
-			w.in.logger.Warn("set alarm", "object", w.o.Name(), "err", err)
-		}
-	})
 }
 
 // peer answers the object of a session.

@@ -101,7 +101,7 @@ func (s *shard) get(ctx context.Context) (*channel.Ingress, error) {
 	life, end := context.WithCancel(s.o.Context())
 	in, err := channel.OpenIngress(life, channel.Config{
 		DB: s.o.DB(), Blobs: s.o.Blobs(bucket), Runtime: s.o, Logger: s.in.logger, MaxShown: maxShown,
-		Channels: setup.Channels(cfg, s.o, s.o.Transport()), Desk: s.desk, Schedule: s.schedule, Count: s.in.metrics.Arrived,
+		Channels: setup.Channels(cfg, s.o, s.o.Transport()), Desk: s.desk, Schedule: s.in.scheduler(s.o, &s.clock), Count: s.in.metrics.Arrived,
 		Sessions: peers(s.o),
 	})
 	if err != nil {
@@ -150,15 +150,6 @@ func (s *shard) desk(name string) channel.Desk {
 		s.desks[name] = d
 	}
 	return d
-}
-
-// schedule asks for a wake and does not wait for the alarm to be set.
-func (s *shard) schedule(at time.Time) {
-	s.o.Go(func() {
-		if err := s.clock.set(s.o.Context(), at); err != nil {
-			s.in.logger.Warn("set alarm", "object", s.o.Name(), "err", err)
-		}
-	})
 }
 
 // wake works off what is due.

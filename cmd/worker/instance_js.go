@@ -188,6 +188,17 @@ func (in *instance) admit(bytes int64) (release func(), ok bool) {
 	}, true
 }
 
+// scheduler asks for a wake of an object and does not wait for the alarm to be set.
+func (in *instance) scheduler(o *cloudflare.Obj, c *clock) func(at time.Time) {
+	return func(at time.Time) {
+		o.Go(func() {
+			if err := c.set(o.Context(), at); err != nil {
+				in.logger.Warn("set alarm", "object", o.Name(), "err", err)
+			}
+		})
+	}
+}
+
 // door opens the HTTP doors over an object's actors.
 func (in *instance) door(o *cloudflare.Obj, a worker.Actors) worker.Config {
 	return worker.Config{Actors: a, Blobs: o.Blobs(bucket), Runtime: o, Token: cloudflare.Env("TIDEMARK_TOKEN"),

@@ -11,7 +11,7 @@ import (
 // The contracts, on whichever host this is built for.
 
 func TestDB(t *testing.T) {
-	tidemarktest.TestDB(t, func(t *testing.T) tidemark.DB { return hosttest.DB(t) })
+	testDB(t, func(t *testing.T) tidemark.DB { return hosttest.DB(t) })
 }
 
 func TestBlobs(t *testing.T) {

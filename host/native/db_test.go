@@ -7,9 +7,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
-
-	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
 func openTestDB(t testing.TB, path string) *DB {
@@ -38,16 +35,5 @@ func TestDBPrivate(t *testing.T) {
 		if perm := info.Mode().Perm(); perm != filePerm && runtime.GOOS != "windows" {
 			t.Errorf("t.db%s has mode %o, want %o", suffix, perm, filePerm)
 		}
-	}
-}
-
-func TestDB(t *testing.T) {
-	for name, path := range map[string]func(t *testing.T) string{
-		"file":   func(t *testing.T) string { return filepath.Join(t.TempDir(), "odd name %20?#", "t.db") },
-		"memory": func(*testing.T) string { return ":memory:" },
-	} {
-		t.Run(name, func(t *testing.T) {
-			tidemarktest.TestDB(t, func(t *testing.T) tidemark.DB { return openTestDB(t, path(t)) })
-		})
 	}
 }

@@ -4,9 +4,6 @@ package native
 
 import (
 	"testing"
-
-	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
 func openTestDir(t testing.TB, root string) *Dir {
@@ -21,8 +18,4 @@ func openTestDir(t testing.TB, root string) *Dir {
 		}
 	})
 	return d
-}
-
-func TestDir(t *testing.T) {
-	tidemarktest.TestBlobs(t, func(t *testing.T) tidemark.Blobs { return openTestDir(t, t.TempDir()) })
 }

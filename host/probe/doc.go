@@ -1,5 +1,4 @@
 // Command probe is a Worker that misbehaves on request: test/worker.mjs builds it in place of
 // cmd/worker to prove what the bridge promises (isolation, streams, faults) in workerd. It holds no
-// conversation. Begin with main_js.go; test/bench/library.mjs measures the bridge in it beside
-// syumai/workers.
+// conversation. Begin with main_js.go.
 package main

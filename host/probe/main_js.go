@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"weak"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/host/cloudflare"
@@ -22,16 +21,13 @@ var last *cloudflare.Obj
 
 func main() {
 	alarms := map[string]int{} // how many are done, by object: who asks an object of this instance wakes no other
-	serveTheirs()
 	cloudflare.Serve(cloudflare.NewLogger(slog.LevelError), func(o *cloudflare.Obj) cloudflare.App {
 		last = o
 		p := &probe{o: o, mux: http.NewServeMux()}
-		opened[o.Name()] = weak.Make(p)
 		for path, f := range map[string]func(http.ResponseWriter, *http.Request) error{
 			"write": p.write, "rows": p.rows, "stream": p.stream, "relay": p.relay, "wait": p.wait, "steal": p.steal,
 			"blob": p.blob, "alarm": p.alarm, "peer": p.peer, "timeout": p.timeout, "count": p.count, "env": p.env,
 			"panic": p.panic, "background": p.background, "fatal": p.fatal, "recurse": p.recurse, "timer": p.timer, "hog": p.hog, "empty": p.empty, "model": p.model,
-			"fetch": p.fetch, "get": p.get, "put": p.put, "heap": p.heap, "small": p.small, "big": p.big, "made": p.made, "events": p.events,
 			"alarms": func(w http.ResponseWriter, r *http.Request) error { return answer(w, alarms[r.FormValue("name")]) },
 		} {
 			p.mux.HandleFunc("/v1/sessions/{key}/"+path, func(w http.ResponseWriter, r *http.Request) {
@@ -50,9 +46,8 @@ func main() {
 
 // probe serves one object.
 type probe struct {
-	o       *cloudflare.Obj
-	mux     *http.ServeMux
-	written int // bytes of its big answer
+	o   *cloudflare.Obj
+	mux *http.ServeMux
 }
 
 // bare are the keys that the tests use: a name of one's own, which the front makes a whole key of.

@@ -68,7 +68,7 @@ var table = []row{
 	{pkg: "host/native", may: "host", why: "a host serves the ports of the root and knows no actor"},
 	{pkg: "host/cloudflare", may: "host", why: "a host serves the ports of the root and knows no actor"},
 
-	{pkg: "mcp/sdk", may: "mcp host/native", why: "the same contract on the SDK; it starts processes, so it is native only"},
+	{pkg: "mcp/sdk", may: "mcp host/native", why: "servers that are processes, on the SDK, so it is native only"},
 
 	{pkg: "channel/markup", why: "text in, text out"},
 	{pkg: "channel/wire", why: "a request and a file over the host's transport; it knows no platform"},
@@ -92,7 +92,6 @@ var table = []row{
 
 	{pkg: "internal/graph", why: "it stands in for Meta's servers, independent of our client; tidemark whatsapp simulate runs it"},
 	{pkg: "tidemarktest", may: "internal/picture", test: true, why: "fakes obey the contracts of the root and nothing else"},
-	{pkg: "mcp/mcptest", may: "mcp tidemarktest", test: true, why: "one contract test for both clients, and servers that break it"},
 	{pkg: "trim/logtest", test: true, why: "it writes logs from a seed and knows nobody who reads them"},
 	{pkg: "host/hosttest", may: "host host/native host/cloudflare", test: true, why: "one contract test for all hosts"},
 	{pkg: "agent/agenttest", may: "agent host/hosttest tidemarktest schedule memory archive recall skill snapshot", test: true, why: "an agent that others are beside in one database"},
@@ -142,12 +141,12 @@ var homes = []struct{ path, at, why string }{
 	{"database/sql", "host/native", "everything else speaks tidemark.DB"},
 	{"modernc.org/sqlite", "host/native", "everything else speaks tidemark.DB"},
 	{"github.com/aws/", "host/native", "everything else speaks tidemark.Blobs"},
-	{"github.com/syumai/workers", "host/cloudflare host/probe", "everything else speaks the ports of the root"},
-	{"github.com/modelcontextprotocol/go-sdk", "mcp/sdk mcp/mcptest", "everything else speaks toolbox.Source"},
+	{"github.com/syumai/workers", "host/cloudflare", "everything else speaks the ports of the root"},
+	{"github.com/modelcontextprotocol/go-sdk", "mcp/sdk", "everything else speaks toolbox.Source"},
 	{"syscall/js", "host/cloudflare cmd/worker host/probe", "everything else speaks the ports of the root"},
 	{"github.com/tetratelabs/wazero", "wasi", "modules run in one place, and never inside the Worker's own"},
 	{"github.com/spf13/cobra", "cmd/cli", "the command line has one place"},
-	{"testing", "tidemarktest host/hosttest agent/agenttest internal/lint mcp/mcptest test", "it registers flags in the program"},
+	{"testing", "tidemarktest host/hosttest agent/agenttest internal/lint test", "it registers flags in the program"},
 	{"github.com/evanw/esbuild", "build", "it bundles the page when that is built, nothing needs it later"},
 	{"github.com/anthropics/anthropic-sdk-go", "", "tests only: it brings http.Client and 50 s of build"},
 	{"github.com/openai/openai-go", "", "tests only: it brings http.Client and 50 s of build"},

@@ -23,7 +23,6 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/mcp/mcptest"
 	"github.com/tidemark-ai/tidemark/mcp/sdk"
 	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
@@ -39,7 +38,7 @@ func TestMain(m *testing.M) {
 		fmt.Println("hello, I am no server")
 		os.Exit(0)
 	}
-	s := mcptest.Server(nil)
+	s := gosdk.NewServer(&gosdk.Implementation{Name: "probe", Version: "1"}, &gosdk.ServerOptions{PageSize: 2})
 	add := func(name string, f func() (string, error)) {
 		s.AddTool(&gosdk.Tool{Name: name, InputSchema: json.RawMessage(`{"type":"object"}`)}, func(context.Context, *gosdk.CallToolRequest) (*gosdk.CallToolResult, error) {
 			text, err := f()
@@ -136,7 +135,7 @@ func TestProcess(t *testing.T) {
 	t.Setenv("ANTHROPIC_API_KEY", "not-for-servers")
 	c, l := process(t, "all")
 	tools, err := c.Tools(t.Context())
-	if err != nil || len(tools) < 10 {
+	if err != nil || len(tools) != 7 {
 		t.Fatalf("%d tools, %v", len(tools), err)
 	}
 	for _, e := range strings.Split(must(t, c, "environ"), "\n") {

@@ -1,5 +1,5 @@
-// Package sdk is the client of package mcp on the official SDK of the Model Context Protocol: the same contract over
-// HTTP, and servers that are processes on this machine. It is not for Workers. Begin with [Client].
+// Package sdk is the client of package mcp for servers that are processes on this machine, on the official SDK of the
+// Model Context Protocol. It is not for Workers. Begin with [Client].
 package sdk
 
 import (
@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
-	"net/url"
 	"sync"
 	"time"
 
@@ -32,18 +30,13 @@ const (
 	slack           = 64 << 10
 )
 
-// rejected is the code by which the SDK says that a request did not reach the server, or that the server was too
-// busy for it.
+// rejected is the code by which the SDK says that a request did not reach the server.
 const rejected = -32005
 
-// Client is one server: over HTTP when URL is set, else a process. It connects when it is first used, and again when
-// the connection is lost. Its methods may be called at once.
+// Client is one server. Its process is started when it is first used, and again when it has ended. Its methods may be
+// called at once.
 type Client struct {
-	Name      string            // in the configuration, for messages
-	URL       string            //
-	Token     string            // sent as a bearer, to the origin of URL only
-	Transport http.RoundTripper // for URL
-
+	Name    string // in the configuration, for messages
 	Command string
 	Args    []string
 	Env     []string      // NAME=value, beside PATH, HOME and LANG
@@ -58,7 +51,7 @@ type Client struct {
 	mu      sync.Mutex // guards the following
 	session *session
 	closed  bool
-	deaths  int       // of processes, since a call went well
+	deaths  int       // since a call went well
 	after   time.Time // when the next process may be started
 	version string
 	ttl     time.Duration
@@ -68,18 +61,9 @@ type Client struct {
 // session is one connection.
 type session struct {
 	*gosdk.ClientSession
-	wire   *wire // of HTTP, else nil
-	busy   int   // calls in work, guarded by Client.mu
-	silent int   // calls in a row that nothing answered, guarded the same
+	busy   int // calls in work, guarded by Client.mu
+	silent int // calls in a row that nothing answered, guarded the same
 	idle   *time.Timer
-}
-
-// sent is how many messages went to a server over HTTP.
-func (s *session) sent() int {
-	if s.wire == nil {
-		return 0
-	}
-	return s.wire.count()
 }
 
 func (c *Client) maxBytes() int { return cmp.Or(c.MaxBytes, DefaultMaxBytes) }
@@ -196,23 +180,15 @@ func (c *Client) Call(ctx context.Context, call tidemark.Block) (tidemark.Block,
 	return out, err
 }
 
-// with has something done on a connection. Where that turns out to be broken it is left. Where the session had ended
-// before, by the server or because the SDK lost its stream, nothing was done, and it is done on a new one.
+// with has something done on a connection. Where that turns out to be broken it is left.
 func (c *Client) with(ctx context.Context, do func(*session) error) error {
-	for again := false; ; again = true {
-		s, err := c.connected(ctx)
-		if err != nil {
-			return err
-		}
-		sent := s.sent()
-		err = do(s)
-		c.release(s, err)
-		over := errors.Is(err, gosdk.ErrSessionMissing) || err != nil && s.wire != nil && s.sent() == sent
-		if over && !again && ctx.Err() == nil {
-			continue
-		}
-		return c.meaning(ctx, s.wire, err)
+	s, err := c.connected(ctx)
+	if err != nil {
+		return err
 	}
+	err = do(s)
+	c.release(s, err)
+	return meaning(ctx, err)
 }
 
 // connected returns the connection, made if there is none, and counts the caller in.
@@ -269,9 +245,6 @@ func (c *Client) take() *session {
 
 // died counts a process that ended by itself, or did not begin, and has the next one wait.
 func (c *Client) died() {
-	if c.URL != "" {
-		return
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.deaths++
@@ -293,23 +266,21 @@ func (c *Client) release(s *session, err error) {
 	case errors.Is(err, context.DeadlineExceeded):
 		s.silent++
 	}
-	lost := (!sound || c.URL == "" && s.silent >= mostSilent) && c.session == s
+	lost := (!sound || s.silent >= mostSilent) && c.session == s
 	if lost {
 		c.session = nil
 	}
 	if err == nil {
 		c.deaths = 0
 	}
-	if sound && s.busy == 0 && c.URL == "" && c.session == s {
+	if sound && s.busy == 0 && c.session == s {
 		c.rest(s)
 	}
 	c.mu.Unlock()
 	if !lost {
 		return
 	}
-	if !errors.Is(err, gosdk.ErrSessionMissing) {
-		c.died()
-	}
+	c.died()
 	go func() { _ = s.end() }() // it may wait for the other side; what it says is of a connection that is lost
 }
 
@@ -342,46 +313,30 @@ func (c *Client) connect(ctx context.Context) (*session, error) {
 			c.change++
 		},
 	})
-	s := &session{}
-	var via gosdk.Transport
-	if c.URL != "" {
-		s.wire = &wire{client: c}
-		via = s.wire.transport()
-	} else {
-		p, err := c.start()
-		if err != nil {
-			return nil, err
-		}
-		via = p
-	}
-	cs, err := client.Connect(ctx, via, nil)
+	p, err := c.start()
 	if err != nil {
-		if p, ok := via.(*process); ok {
-			_ = p.Close() // the SDK does not close what it could not speak to
-		}
-		return nil, c.meaning(ctx, s.wire, err)
+		return nil, err
 	}
-	s.ClientSession = cs
-	return s, nil
+	cs, err := client.Connect(ctx, p, nil)
+	if err != nil {
+		_ = p.Close() // the SDK does not close what it could not speak to
+		return nil, meaning(ctx, err)
+	}
+	return &session{ClientSession: cs}, nil
 }
 
 // meaning is an error as package mcp has it.
-func (c *Client) meaning(ctx context.Context, w *wire, err error) error {
+func meaning(ctx context.Context, err error) error {
 	var said *jsonrpc.Error
 	switch {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case w != nil && w.refused() != nil:
-		return w.refused()
 	case errors.As(err, &said) && said.Code != rejected:
-		return mcp.Refused(int(said.Code), mcp.Quote(said.Message, c.Token))
+		return mcp.Refused(int(said.Code), mcp.Quote(said.Message, ""))
 	case tidemark.Sentinel(err) != nil:
 		return err
 	}
-	if short := (*url.Error)(nil); errors.As(err, &short) {
-		err = short.Err
-	}
-	return fmt.Errorf("the server cannot be reached: %s: %w", mcp.Quote(err.Error(), c.Token), tidemark.ErrUnavailable)
+	return fmt.Errorf("the server cannot be reached: %s: %w", mcp.Quote(err.Error(), ""), tidemark.ErrUnavailable)
 }

@@ -32,7 +32,7 @@ const children = () => readdirSync("/proc/self/task").flatMap((t) => readFileSyn
 const isWorkerd = (pid) => readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("workerd");
 
 // startWorker runs one Worker in a workerd of its own. kind is ours (the built folder), counted (ours with
-// a tally), both (the probe with a library beside the bridge), or plain (the baseline). Objects stay until the process ends, not 10 seconds.
+// a tally), or plain (the baseline). Objects stay until the process ends, not 10 seconds.
 export async function startWorker(kind, { folder, model, disk, vars = {}, more = {} }) {
   const before = new Set(children());
   const begun = performance.now();

@@ -106,8 +106,8 @@ func box(t *testing.T, native bool, document any) *toolbox.Box {
 	t.Cleanup(transport.CloseIdleConnections)
 	p := setup.ToolPorts{Runtime: tidemarktest.NewRuntime(t), Transport: transport}
 	if native {
-		p.Dial = func(s setup.ToolServer) toolbox.Source {
-			out := &sdk.Client{Name: s.Name, URL: s.URL, Token: s.Token, Transport: transport, Command: s.Command, Args: s.Args, Env: s.Env, MaxBytes: s.MaxBytes}
+		p.Start = func(s setup.ToolProcess) toolbox.Source {
+			out := &sdk.Client{Name: s.Name, Command: s.Command, Args: s.Args, Env: s.Env, MaxBytes: s.MaxBytes}
 			t.Cleanup(func() { _ = out.Close() }) // a process that was killed says so
 			return out
 		}

@@ -1,6 +1,8 @@
-// Package mcptest is the contract of a client of MCP as a test that each runs, with servers that keep to the protocol
-// and servers that break it. It holds no client. Begin with [TestClient].
-package mcptest
+//go:build !js
+
+// The tests of this file listen for HTTP, which nothing does under js/wasm.
+
+package mcp_test
 
 import (
 	"context"
@@ -21,22 +23,20 @@ import (
 	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
-// Client is what both clients are.
-type Client interface {
-	Tools(ctx context.Context) ([]tidemark.Tool, error)
-	Call(ctx context.Context, call tidemark.Block) (tidemark.Block, error)
-	Version() string
-	Fresh() (time.Duration, int64)
-}
-
-// Options are what a client is opened with; its name is "probe".
-type Options struct {
+// options are what a client is opened with; its name is "probe".
+type options struct {
 	URL, Token string
 	MaxBytes   int
 }
 
-// Token is what servers of these tests want.
-const Token = "hush-hush-7"
+// probeToken is what servers of these tests want.
+const probeToken = "hush-hush-7"
+
+func open(t testing.TB, o options) *mcp.Client {
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &mcp.Client{Name: "probe", URL: o.URL, Token: o.Token, MaxBytes: o.MaxBytes, Transport: transport, Runtime: tidemarktest.NewRuntime(t)}
+}
 
 // pixel is a PNG of one point.
 const pixel = "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x06\x00\x00\x00\x1f\x15\xc4\x89\x00\x00\x00\rIDATx\x9cc\xf8\xcf\xc0\xf0\x1f\x00\x05\x00\x01\xff\x89\x99=\x1d\x00\x00\x00\x00IEND\xaeB`\x82"
@@ -48,8 +48,8 @@ type echoed struct {
 	Text string `json:"text" jsonschema:"what to say"`
 }
 
-// Server is a server with tools of each kind of result; versions are those it speaks, nil for all.
-func Server(versions []string) *gosdk.Server {
+// probeServer is a server with tools of each kind of result; versions are those it speaks, nil for all.
+func probeServer(versions []string) *gosdk.Server {
 	s := gosdk.NewServer(&gosdk.Implementation{Name: "probe", Version: "1"}, &gosdk.ServerOptions{SupportedProtocolVersions: versions, PageSize: 2})
 	gosdk.AddTool(s, &gosdk.Tool{Name: "echo", Description: "Says it again.", Annotations: &gosdk.ToolAnnotations{ReadOnlyHint: true}},
 		func(_ context.Context, _ *gosdk.CallToolRequest, in echoed) (*gosdk.CallToolResult, any, error) {
@@ -89,11 +89,11 @@ func Server(versions []string) *gosdk.Server {
 	return s
 }
 
-// Handler serves a server to holders of [Token].
-func Handler(s *gosdk.Server, o *gosdk.StreamableHTTPOptions) http.Handler {
+// guarded serves a server to holders of probeToken.
+func guarded(s *gosdk.Server, o *gosdk.StreamableHTTPOptions) http.Handler {
 	inner := gosdk.NewStreamableHTTPHandler(func(*http.Request) *gosdk.Server { return s }, o)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") != "Bearer "+Token {
+		if r.Header.Get("Authorization") != "Bearer "+probeToken {
 			http.Error(w, "who are you? not "+r.Header.Get("Authorization"), http.StatusUnauthorized)
 			return
 		}
@@ -130,7 +130,7 @@ func text(b tidemark.Block) string {
 }
 
 // TestClient holds a client to the contract of toolbox.Source.
-func TestClient(t *testing.T, open func(t *testing.T, o Options) Client) {
+func TestClient(t *testing.T) {
 	for _, k := range []struct {
 		name, version string
 		speaks        []string
@@ -144,19 +144,19 @@ func TestClient(t *testing.T, open func(t *testing.T, o Options) Client) {
 		{"old without sessions", "2025-11-25", []string{"2025-11-25"}, &gosdk.StreamableHTTPOptions{Stateless: true}},
 	} {
 		t.Run(k.name, func(t *testing.T) {
-			url := serve(t, Handler(Server(k.speaks), k.o))
-			testCalls(t, open(t, Options{URL: url, Token: Token}), k.version)
+			url := serve(t, guarded(probeServer(k.speaks), k.o))
+			testCalls(t, open(t, options{URL: url, Token: probeToken}), k.version)
 		})
 	}
-	t.Run("session lost", func(t *testing.T) { testLost(t, open) })
-	t.Run("list changed", func(t *testing.T) { testChanged(t, open) })
-	t.Run("token", func(t *testing.T) { testToken(t, open) })
-	t.Run("parallel", func(t *testing.T) { testParallel(t, open) })
-	t.Run("odd parts", func(t *testing.T) { testOdd(t, open) })
-	t.Run("faults", func(t *testing.T) { testFaults(t, open) })
+	t.Run("session lost", func(t *testing.T) { testLost(t) })
+	t.Run("list changed", func(t *testing.T) { testChanged(t) })
+	t.Run("token", func(t *testing.T) { testToken(t) })
+	t.Run("parallel", func(t *testing.T) { testParallel(t) })
+	t.Run("odd parts", func(t *testing.T) { testOdd(t) })
+	t.Run("faults", func(t *testing.T) { testFaults(t) })
 }
 
-func testCalls(t *testing.T, c Client, version string) {
+func testCalls(t *testing.T, c *mcp.Client, version string) {
 	ctx := within(t, tidemarktest.Patience)
 	tools, err := c.Tools(ctx)
 	if err != nil {
@@ -213,7 +213,7 @@ func testCalls(t *testing.T, c Client, version string) {
 	}
 }
 
-func testParts(t *testing.T, c Client) {
+func testParts(t *testing.T, c *mcp.Client) {
 	b, err := c.Call(within(t, tidemarktest.Patience), use("parts", `{}`))
 	if err != nil || len(b.Content) != 7 {
 		t.Fatalf("parts: %s, %v", b.AppendJSON(nil), err)
@@ -229,11 +229,11 @@ func testParts(t *testing.T, c Client) {
 }
 
 // testLost: a server that began anew knows no session of before, and the call is made in a new one.
-func testLost(t *testing.T, open func(*testing.T, Options) Client) {
+func testLost(t *testing.T) {
 	for _, status := range []int{http.StatusNotFound, http.StatusBadRequest} {
 		var now atomic.Pointer[http.Handler]
 		begin := func() {
-			h := Handler(Server([]string{"2025-11-25"}), nil)
+			h := guarded(probeServer([]string{"2025-11-25"}), nil)
 			now.Store(&h)
 		}
 		begin()
@@ -244,7 +244,7 @@ func testLost(t *testing.T, open func(*testing.T, Options) Client) {
 			}
 			(*now.Load()).ServeHTTP(rec, r)
 		}))
-		c := open(t, Options{URL: url, Token: Token})
+		c := open(t, options{URL: url, Token: probeToken})
 		for i := range 3 {
 			if b, err := c.Call(within(t, tidemarktest.Patience), use("echo", `{"text":"a"}`)); err != nil || text(b) != "a" {
 				t.Errorf("unknown sessions are %d, life %d: %v", status, i, err)
@@ -271,14 +271,14 @@ func (c *changed) WriteHeader(status int) {
 func (c *changed) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
 // testChanged: the server says during a call that its list is another.
-func testChanged(t *testing.T, open func(*testing.T, Options) Client) {
+func testChanged(t *testing.T) {
 	url := serve(t, script(func(w http.ResponseWriter, id string) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		fmt.Fprint(w, ": hello\nevent: message\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{\"level\":\"info\",\"data\":\"x\"}}\n\n")
 		fmt.Fprint(w, "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\r\n\r\n")
 		fmt.Fprint(w, "data: {\"jsonrpc\":\"2.0\",\ndata: \"id\":"+id+",\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"done\"}]}}\n\n")
 	}))
-	c := open(t, Options{URL: url})
+	c := open(t, options{URL: url})
 	_, before := c.Fresh()
 	if b, err := c.Call(within(t, tidemarktest.Patience), use("probe", `{}`)); err != nil || text(b) != "done" {
 		t.Fatalf("%s, %v", b.AppendJSON(nil), err)
@@ -295,10 +295,10 @@ func testChanged(t *testing.T, open func(*testing.T, Options) Client) {
 }
 
 // testToken: a token that is not taken is not told, and which setting it is, is.
-func testToken(t *testing.T, open func(*testing.T, Options) Client) {
-	url := serve(t, Handler(Server(nil), &gosdk.StreamableHTTPOptions{Stateless: true}))
+func testToken(t *testing.T) {
+	url := serve(t, guarded(probeServer(nil), &gosdk.StreamableHTTPOptions{Stateless: true}))
 	for _, token := range []string{"", "wrong-token-9"} {
-		_, err := open(t, Options{URL: url, Token: token}).Tools(within(t, tidemarktest.Patience))
+		_, err := open(t, options{URL: url, Token: token}).Tools(within(t, tidemarktest.Patience))
 		if !errors.Is(err, tidemark.ErrUnauthorized) || !strings.Contains(err.Error(), "tools.mcp.probe.secret") || token != "" && strings.Contains(err.Error(), token) {
 			t.Errorf("token %q: %v", token, err)
 		}
@@ -306,11 +306,11 @@ func testToken(t *testing.T, open func(*testing.T, Options) Client) {
 	var asked atomic.Int64
 	elsewhere := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)
-		Handler(Server(nil), &gosdk.StreamableHTTPOptions{Stateless: true}).ServeHTTP(w, r)
+		guarded(probeServer(nil), &gosdk.StreamableHTTPOptions{Stateless: true}).ServeHTTP(w, r)
 	}))
 	for _, status := range []int{301, 302, 303, 307, 308} {
 		from := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere, status) }))
-		if _, err := open(t, Options{URL: from, Token: Token}).Tools(within(t, tidemarktest.Patience)); !errors.Is(err, tidemark.ErrForbidden) || !strings.Contains(err.Error(), "tools.mcp.probe.url") {
+		if _, err := open(t, options{URL: from, Token: probeToken}).Tools(within(t, tidemarktest.Patience)); !errors.Is(err, tidemark.ErrForbidden) || !strings.Contains(err.Error(), "tools.mcp.probe.url") {
 			t.Errorf("redirected elsewhere by %d: %v", status, err)
 		}
 	}
@@ -318,16 +318,16 @@ func testToken(t *testing.T, open func(*testing.T, Options) Client) {
 		t.Errorf("another origin got %d requests", n)
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/new", Handler(Server(nil), &gosdk.StreamableHTTPOptions{Stateless: true}))
+	mux.Handle("/new", guarded(probeServer(nil), &gosdk.StreamableHTTPOptions{Stateless: true}))
 	mux.Handle("/old", http.RedirectHandler("/new", http.StatusPermanentRedirect))
-	if _, err := open(t, Options{URL: serve(t, mux) + "/old", Token: Token}).Tools(within(t, tidemarktest.Patience)); err != nil {
+	if _, err := open(t, options{URL: serve(t, mux) + "/old", Token: probeToken}).Tools(within(t, tidemarktest.Patience)); err != nil {
 		t.Errorf("redirected to another path: %v", err)
 	}
 }
 
 // testParallel: a hundred calls at once each get their own answer.
-func testParallel(t *testing.T, open func(*testing.T, Options) Client) {
-	c := open(t, Options{URL: serve(t, Handler(Server(nil), &gosdk.StreamableHTTPOptions{Stateless: true})), Token: Token})
+func testParallel(t *testing.T) {
+	c := open(t, options{URL: serve(t, guarded(probeServer(nil), &gosdk.StreamableHTTPOptions{Stateless: true})), Token: probeToken})
 	ctx := within(t, tidemarktest.Patience)
 	out := make(chan error, 100)
 	for i := range cap(out) {

@@ -1,4 +1,4 @@
-package tidemarktest
+package hosttest_test
 
 import (
 	"errors"

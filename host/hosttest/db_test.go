@@ -1,4 +1,4 @@
-package tidemarktest
+package hosttest_test
 
 import (
 	"bytes"
@@ -13,9 +13,9 @@ import (
 	"github.com/tidemark-ai/tidemark"
 )
 
-// TestDB checks that the databases which open gives obey the contract of [tidemark.DB]. Each call
-// of open must give an empty database; open registers what closes it.
-func TestDB(t *testing.T, open func(t *testing.T) tidemark.DB) {
+// testDB checks that the databases which open gives obey the contract of [tidemark.DB]. Each call of open must give an
+// empty database.
+func testDB(t *testing.T, open func(t *testing.T) tidemark.DB) {
 	for name, test := range map[string]func(*testing.T, tidemark.DB){
 		"Values":        dbValues,
 		"Text":          dbText,

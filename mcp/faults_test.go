@@ -1,4 +1,8 @@
-package mcptest
+//go:build !js
+
+// The tests of this file listen for HTTP, which nothing does under js/wasm.
+
+package mcp_test
 
 import (
 	"errors"
@@ -130,10 +134,10 @@ func faults() []fault {
 }
 
 // testFaults: whatever a server does, a call ends, with an error that can be told apart and little memory.
-func testFaults(t *testing.T, open func(*testing.T, Options) Client) {
+func testFaults(t *testing.T) {
 	for _, k := range faults() {
 		t.Run(k.name, func(t *testing.T) {
-			c := open(t, Options{URL: serve(t, script(k.call)), MaxBytes: 64 << 10})
+			c := open(t, options{URL: serve(t, script(k.call)), MaxBytes: 64 << 10})
 			if _, err := c.Tools(within(t, tidemarktest.Patience)); err != nil {
 				t.Fatal(err)
 			}
@@ -164,14 +168,14 @@ func testFaults(t *testing.T, open func(*testing.T, Options) Client) {
 		if err := l.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := open(t, Options{URL: at}).Tools(within(t, tidemarktest.Patience)); !errors.Is(err, tidemark.ErrUnavailable) {
+		if _, err := open(t, options{URL: at}).Tools(within(t, tidemarktest.Patience)); !errors.Is(err, tidemark.ErrUnavailable) {
 			t.Error(err)
 		}
 	})
 }
 
 // testOdd: one part of a type that nobody knows does not lose the text beside it, as a document and as an event.
-func testOdd(t *testing.T, open func(*testing.T, Options) Client) {
+func testOdd(t *testing.T) {
 	for _, k := range []struct{ name, content, want string }{
 		{"known", `{"type":"text","text":"before"},{"type":"text","text":"behind"}`, "before|behind"},
 		{"another type", `{"type":"text","text":"before"},{"type":"table","data":{"rows":[[1,2]]},"text":["x"]},{"type":"text","text":"behind"}`, "before|[a part of the type table|behind"},
@@ -187,7 +191,7 @@ func testOdd(t *testing.T, open func(*testing.T, Options) Client) {
 					}
 					_, _ = io.WriteString(w, body) // the client may be gone
 				}))
-				b, err := open(t, Options{URL: url}).Call(within(t, 10*time.Second), use("probe", `{}`))
+				b, err := open(t, options{URL: url}).Call(within(t, 10*time.Second), use("probe", `{}`))
 				if err != nil {
 					t.Fatal(err)
 				}

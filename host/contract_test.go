@@ -1,4 +1,4 @@
-package tidemarktest
+package host_test
 
 import (
 	"bytes"
@@ -12,18 +12,18 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/host"
 )
 
-// LogBase says what a log continues; the zero value is none.
-type LogBase struct {
+// logBase says what a log continues; the zero value is none.
+type logBase struct {
 	Log string
 	Seq int64 // up to and including this entry
 }
 
-// TestLog checks that the logs which open gives obey the contract of [tidemark.Log]. Each call of
-// open must give an empty store; open registers what closes it. How a log comes to be is not part
-// of that contract, since a host makes it together with rows of its own: create does it here.
-func TestLog(t *testing.T, open func(t *testing.T) tidemark.Log, create func(t *testing.T, l tidemark.Log, id string, base LogBase)) {
+// TestLogContract checks that host.Log obeys the contract of [tidemark.Log]. How a log comes to be is not part of that
+// contract: a host makes it together with rows of its own.
+func TestLogContract(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, logs){
 		"Fields":     logFields,
 		"Payloads":   logPayloads,
@@ -38,8 +38,11 @@ func TestLog(t *testing.T, open func(t *testing.T) tidemark.Log, create func(t *
 		"Cancelled":  logCancelled,
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := open(t)
-			test(t, logs{l, func(id string, base LogBase) { t.Helper(); create(t, l, id, base) }})
+			l := openLog(t)
+			test(t, logs{l, func(id string, base logBase) {
+				t.Helper()
+				create(t, l, host.Info{ID: id, Key: "agent:main:main", BaseLog: base.Log, BaseSeq: base.Seq})
+			}})
 		})
 	}
 }
@@ -47,14 +50,14 @@ func TestLog(t *testing.T, open func(t *testing.T) tidemark.Log, create func(t *
 // logs is a store under test.
 type logs struct {
 	tidemark.Log
-	create func(id string, base LogBase)
+	create func(id string, base logBase)
 }
 
 // at is when the entries of the contract were made; logs keep milliseconds.
 var at = time.UnixMilli(1_800_000_000_123)
 
-// said returns a message entry.
-func said(id, text string) tidemark.Entry {
+// line returns a message entry.
+func line(id, text string) tidemark.Entry {
 	return tidemark.Entry{ID: tidemark.EntryID(id), Kind: tidemark.KindMessage, At: at, Payload: tidemark.NewText(tidemark.User, text).AppendJSON(nil)}
 }
 
@@ -86,9 +89,9 @@ func (l logs) ids(t *testing.T, log string, seq int64) string {
 
 // logFields: what was appended is what is read, and append fills what the log gives.
 func logFields(t *testing.T, l logs) {
-	l.create("log", LogBase{})
+	l.create("log", logBase{})
 	want := []tidemark.Entry{
-		said("bare", "no more than it must have"),
+		line("bare", "no more than it must have"),
 		{ID: "full", Kind: tidemark.KindMessage, At: at.Add(time.Second), Tokens: 77, Chain: tidemark.Chain("", tidemark.NewText(tidemark.Assistant, "x")),
 			Call:    &tidemark.Call{Model: "m", Stop: "end_turn", RequestID: "req", Usage: tidemark.Usage{Input: 1, CacheRead: 2, CacheCreation: 3, Output: 4}, Reported: true},
 			Origin:  tidemark.Origin{From: tidemark.FromModel, Channel: "web", Peer: "größe <x>", Input: "in"},
@@ -128,7 +131,7 @@ func logFields(t *testing.T, l logs) {
 
 // logPayloads: bytes come back as they went in.
 func logPayloads(t *testing.T, l logs) {
-	l.create("log", LogBase{})
+	l.create("log", logBase{})
 	const mb = 1 << 20
 	for i, payload := range []string{
 		`{"role":"user","content":"a\u0000b"}`,
@@ -137,7 +140,7 @@ func logPayloads(t *testing.T, l logs) {
 		`{"role":"user","content":"` + strings.Repeat("0123456789abcdef", mb/16) + `"}`,
 		`{"role":"user","content":"` + strings.Repeat("ä😀", mb/12) + `"}`,
 	} {
-		e := said(fmt.Sprint("e", i), "")
+		e := line(fmt.Sprint("e", i), "")
 		e.Payload = []byte(payload)
 		l.append(t, "log", e)
 		for got, err := range l.Walk(t.Context(), "log", 0) {
@@ -154,11 +157,11 @@ func logPayloads(t *testing.T, l logs) {
 
 // logOrder: the order of a log is the order of its appends, whatever ids and times say.
 func logOrder(t *testing.T, l logs) {
-	l.create("log", LogBase{})
-	l.create("other", LogBase{})
-	l.append(t, "log", said("z", "1"), said("m", "2"))
-	l.append(t, "other", said("n", "apart"))
-	early := said("a", "3")
+	l.create("log", logBase{})
+	l.create("other", logBase{})
+	l.append(t, "log", line("z", "1"), line("m", "2"))
+	l.append(t, "other", line("n", "apart"))
+	early := line("a", "3")
 	early.At = at.Add(-24 * time.Hour)
 	l.append(t, "log", early)
 	l.append(t, "log")
@@ -172,12 +175,12 @@ func logOrder(t *testing.T, l logs) {
 
 // logWalk: from the newest or a position, until the reader stops.
 func logWalk(t *testing.T, l logs) {
-	l.create("empty", LogBase{})
+	l.create("empty", logBase{})
 	if got := l.ids(t, "empty", 0); got != "" {
 		t.Errorf("an empty log holds %q", got)
 	}
-	l.create("log", LogBase{})
-	e := l.append(t, "log", said("a", "1"), said("b", "2"), said("c", "3"), said("d", "4"))
+	l.create("log", logBase{})
+	e := l.append(t, "log", line("a", "1"), line("b", "2"), line("c", "3"), line("d", "4"))
 	for _, tc := range []struct {
 		name string
 		seq  int64
@@ -201,7 +204,7 @@ func logWalk(t *testing.T, l logs) {
 		if seen = append(seen, string(x.ID)); len(seen) == 2 {
 			break
 		}
-		l.append(t, "log", said("new"+string(x.ID), "a reader may write")) // and does not see it
+		l.append(t, "log", line("new"+string(x.ID), "a reader may write")) // and does not see it
 	}
 	if got := strings.Join(seen, " "); got != "d c" {
 		t.Errorf("read %q, want \"d c\"", got)
@@ -217,19 +220,19 @@ func logWalk(t *testing.T, l logs) {
 
 // logDuplicates: an id that is there already undoes the whole append.
 func logDuplicates(t *testing.T, l logs) {
-	l.create("log", LogBase{})
-	l.create("other", LogBase{})
-	l.append(t, "log", said("a", "first"))
+	l.create("log", logBase{})
+	l.create("other", logBase{})
+	l.append(t, "log", line("a", "first"))
 	for _, tc := range []struct {
 		name, log string
 		entries   []tidemark.Entry
 	}{
-		{"alone", "log", []tidemark.Entry{said("a", "again")}},
-		{"the same content", "log", []tidemark.Entry{said("a", "first")}},
-		{"last of three", "log", []tidemark.Entry{said("x", "1"), said("y", "2"), said("a", "3")}},
-		{"first of two", "log", []tidemark.Entry{said("a", "1"), said("x", "2")}},
-		{"twice in one append", "log", []tidemark.Entry{said("x", "1"), said("x", "2")}},
-		{"from another log", "other", []tidemark.Entry{said("x", "1"), said("a", "2")}},
+		{"alone", "log", []tidemark.Entry{line("a", "again")}},
+		{"the same content", "log", []tidemark.Entry{line("a", "first")}},
+		{"last of three", "log", []tidemark.Entry{line("x", "1"), line("y", "2"), line("a", "3")}},
+		{"first of two", "log", []tidemark.Entry{line("a", "1"), line("x", "2")}},
+		{"twice in one append", "log", []tidemark.Entry{line("x", "1"), line("x", "2")}},
+		{"from another log", "other", []tidemark.Entry{line("x", "1"), line("a", "2")}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if err := l.Append(t.Context(), tc.log, tc.entries...); !errors.Is(err, tidemark.ErrConflict) {
@@ -240,12 +243,12 @@ func logDuplicates(t *testing.T, l logs) {
 			}
 		})
 	}
-	l.append(t, "other", said("x", "free again"))
+	l.append(t, "other", line("x", "free again"))
 }
 
 // logBadPayload: what no reader could decode is refused, with what stands beside it.
 func logBadPayload(t *testing.T, l logs) {
-	l.create("log", LogBase{})
+	l.create("log", logBase{})
 	for name, e := range map[string]tidemark.Entry{
 		"message without content": {ID: "m", Kind: tidemark.KindMessage, At: at, Payload: []byte(`{"role":"user"}`)},
 		"message without a role":  {ID: "m", Kind: tidemark.KindMessage, At: at, Payload: []byte(`{"content":"x"}`)},
@@ -253,7 +256,7 @@ func logBadPayload(t *testing.T, l logs) {
 		"no payload":              {ID: "m", Kind: tidemark.KindMessage, At: at},
 		"overlay of a list":       {ID: "m", Kind: tidemark.KindOverlay, At: at, Payload: []byte(`[]`)},
 	} {
-		if err := l.Append(t.Context(), "log", said("good", "x"), e); err == nil {
+		if err := l.Append(t.Context(), "log", line("good", "x"), e); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
 		if got := l.ids(t, "log", 0); got != "" {
@@ -265,17 +268,17 @@ func logBadPayload(t *testing.T, l logs) {
 // logBranches: a branch reads through its bases up to where it began; what either side adds later
 // is its own.
 func logBranches(t *testing.T, l logs) {
-	l.create("base", LogBase{})
-	b := l.append(t, "base", said("b1", "x"), said("b2", "x"), said("b3", "x"))
-	l.create("branch", LogBase{"base", b[1].Seq})
-	l.append(t, "base", said("b4", "after the branch"))
-	c := l.append(t, "branch", said("c1", "x"), said("c2", "x"))
-	l.create("twig", LogBase{"branch", c[0].Seq})
-	l.create("low", LogBase{"branch", b[0].Seq}) // of the branch, at an entry of its base
-	l.create("bare", LogBase{"branch", c[1].Seq})
-	l.append(t, "branch", said("c3", "after the twig"))
-	d := l.append(t, "twig", said("d1", "x"))
-	l.append(t, "low", said("e1", "x"))
+	l.create("base", logBase{})
+	b := l.append(t, "base", line("b1", "x"), line("b2", "x"), line("b3", "x"))
+	l.create("branch", logBase{"base", b[1].Seq})
+	l.append(t, "base", line("b4", "after the branch"))
+	c := l.append(t, "branch", line("c1", "x"), line("c2", "x"))
+	l.create("twig", logBase{"branch", c[0].Seq})
+	l.create("low", logBase{"branch", b[0].Seq}) // of the branch, at an entry of its base
+	l.create("bare", logBase{"branch", c[1].Seq})
+	l.append(t, "branch", line("c3", "after the twig"))
+	d := l.append(t, "twig", line("d1", "x"))
+	l.append(t, "low", line("e1", "x"))
 	for _, tc := range []struct {
 		log  string
 		seq  int64
@@ -358,20 +361,20 @@ func logRefRace(t *testing.T, l logs) {
 // logMany: ten thousand entries, in a log and its branch.
 func logMany(t *testing.T, l logs) {
 	const n, batch = 10_000, 250
-	l.create("log", LogBase{})
+	l.create("log", logBase{})
 	var want []string
 	mark := int64(0)
 	for i := 0; i < n; i += batch {
 		log := "log"
 		if i >= n/2 {
 			if i == n/2 {
-				l.create("branch", LogBase{"log", mark})
+				l.create("branch", logBase{"log", mark})
 			}
 			log = "branch"
 		}
 		entries := make([]tidemark.Entry, batch)
 		for k := range entries {
-			entries[k] = said(fmt.Sprintf("e%05d", i+k), "text")
+			entries[k] = line(fmt.Sprintf("e%05d", i+k), "text")
 			want = append(want, string(entries[k].ID))
 		}
 		l.append(t, log, entries...)
@@ -385,8 +388,8 @@ func logMany(t *testing.T, l logs) {
 
 // logCancelled: an ended context is an error, and nothing is written.
 func logCancelled(t *testing.T, l logs) {
-	l.create("log", LogBase{})
-	l.append(t, "log", said("a", "x"))
+	l.create("log", logBase{})
+	l.append(t, "log", line("a", "x"))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, refErr := l.Ref(ctx, "r")
@@ -394,7 +397,7 @@ func logCancelled(t *testing.T, l logs) {
 	for _, err := range l.Walk(ctx, "log", 0) {
 		walkErr = err
 	}
-	for name, err := range map[string]error{"append": l.Append(ctx, "log", said("b", "x")), "move ref": l.MoveRef(ctx, "r", "", "x"), "ref": refErr, "walk": walkErr} {
+	for name, err := range map[string]error{"append": l.Append(ctx, "log", line("b", "x")), "move ref": l.MoveRef(ctx, "r", "", "x"), "ref": refErr, "walk": walkErr} {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v, want the cause of the context", name, err)
 		}
