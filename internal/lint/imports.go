@@ -62,7 +62,7 @@ var table = []row{
 	{pkg: "host", why: "it is what a platform gives, the SQL log over tidemark.DB; it knows no actor"},
 	{pkg: "proxy/body", may: "internal/scan", why: "bytes in, bytes out: which edits apply is for the proxy to say"},
 	{pkg: "toolbox", may: "approval proxy/body", why: "it joins sources behind a port of its own; how one is reached, and whether the owner agrees, is for others to say"},
-	{pkg: "mcp", why: "a protocol over the host's transport; who may call what is for the toolbox to say"},
+	{pkg: "mcp", may: "internal/sse", why: "a protocol over the host's transport; who may call what is for the toolbox to say"},
 	{pkg: "proxy/stream", may: "internal/sse internal/scan cleanup", why: "an answer in, an answer out; it knows no conversation"},
 	{pkg: "proxy", may: "internal/clip cleanup paging episodes host proxy/body proxy/stream", why: "it owns the conversations of clients that keep their history; requests and answers are carried by a door"},
 	{pkg: "host/native", may: "host", why: "a host serves the ports of the root and knows no actor"},
@@ -88,7 +88,7 @@ var table = []row{
 
 	{pkg: "setup", may: "room room/task room/vectors room/sittings room/reflection approval paging episodes proxy toolbox mcp channel channel/whatsapp channel/telegram session agent compaction config memory provider provider/offline recall reset", why: "values in, values out: the host brings the ports"},
 
-	{pkg: "bench", may: "room room/task room/vectors compaction archive paging episodes proxy recall session provider/offline transcript worker host/native", why: "it plays a paper's benchmark on the parts themselves; commands run it, nothing else needs it"},
+	{pkg: "bench", may: "internal/sse room room/task room/vectors compaction archive paging episodes proxy recall session provider/offline transcript worker host/native", why: "it plays a paper's benchmark on the parts themselves; commands run it, nothing else needs it"},
 
 	{pkg: "internal/graph", why: "it stands in for Meta's servers, independent of our client; tidemark whatsapp simulate runs it"},
 	{pkg: "tidemarktest", may: "internal/picture", test: true, why: "fakes obey the contracts of the root and nothing else"},
@@ -105,7 +105,7 @@ var table = []row{
 
 	{pkg: "web", why: "files of the page and how they are served; what it shows comes through the doors"},
 
-	{pkg: "cmd/cli", may: "compaction config setup provider paging transcript cost cost/logs trim host/native", why: "what commands share: a table of them, output, settings, a client of the API and readers of logs; no command"},
+	{pkg: "cmd/cli", may: "internal/sse compaction config setup provider paging transcript cost cost/logs trim host/native", why: "what commands share: a table of them, output, settings, a client of the API and readers of logs; no command"},
 	{pkg: "cmd/node", may: "*", not: "host/cloudflare", why: "parts meet here: the native host of agents and sessions"},
 	{pkg: "cmd/tidemark", may: "*", not: "host/cloudflare bench", why: "parts meet here"},
 	{pkg: "cmd/bench", may: "*", not: "host/cloudflare", why: "parts meet here, to be measured"},
