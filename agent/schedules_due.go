@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/schedule"
 )
 
@@ -164,7 +165,7 @@ func (a *planner) due(ctx context.Context, s Schedule, now time.Time) error {
 	if s.plan.Beats() {
 		if why, err := a.calm(ctx, s, now); why != "" || err != nil {
 			if err != nil {
-				return a.pass(ctx, run, now, RunSkipped, "it could not be begun: "+clipped(err.Error()))
+				return a.pass(ctx, run, now, RunSkipped, "it could not be begun: "+clip.To(err.Error(), maxReason))
 			}
 			return a.pass(ctx, run, now, RunSkipped, why)
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tidemark-ai/tidemark/channel"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
@@ -298,7 +299,7 @@ func location(l *wireLocation) string {
 	if where != "" {
 		where += " "
 	}
-	return strings.TrimSpace(oneLine("Location: " + where + "(" + string(l.Latitude) + ", " + string(l.Longitude) + ") " + l.URL))
+	return strings.TrimSpace(clip.Words("Location: " + where + "(" + string(l.Latitude) + ", " + string(l.Longitude) + ") " + l.URL))
 }
 
 func cards(all []wireCard) string {
@@ -312,7 +313,7 @@ func cards(all []wireCard) string {
 			how = append(how, e.Email)
 		}
 		if who := names(append([]string{or(c.Name.Formatted, c.Name.First)}, how...)...); len(who) > 0 {
-			lines = append(lines, oneLine("Contact: "+strings.Join(who, ", ")))
+			lines = append(lines, clip.Words("Contact: "+strings.Join(who, ", ")))
 		}
 	}
 	return strings.Join(lines, "\n")
@@ -338,7 +339,7 @@ func order(o *wireOrder) string {
 	}
 	lines := []string{"Order:"}
 	for _, i := range o.Items {
-		lines = append(lines, oneLine(fmt.Sprintf("- %s × %s, %s %s each", i.Quantity, i.ID, i.Price, i.Currency)))
+		lines = append(lines, clip.Words(fmt.Sprintf("- %s × %s, %s %s each", i.Quantity, i.ID, i.Price, i.Currency)))
 	}
 	if o.Text != "" {
 		lines = append(lines, o.Text)
@@ -383,9 +384,6 @@ func digest(s string) string {
 	}
 	return ""
 }
-
-// oneLine keeps what somebody else wrote from looking like lines of ours.
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // or returns a, or b when a is empty.
 func or(a, b string) string {
