@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/schedule"
 )
 
@@ -160,7 +161,7 @@ func (p *planner) due(ctx context.Context, s Schedule, now time.Time) error {
 	if s.plan.Beats() {
 		if why, err := p.calm(ctx, s, now); why != "" || err != nil {
 			if err != nil {
-				return p.pass(ctx, run, now, RunSkipped, "it could not be begun: "+clipped(err.Error()))
+				return p.pass(ctx, run, now, RunSkipped, "it could not be begun: "+clip.To(err.Error(), maxReason))
 			}
 			return p.pass(ctx, run, now, RunSkipped, why)
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
@@ -207,21 +208,14 @@ func (p *planner) handOver(ctx context.Context, n, due int64, tries int, h hande
 		at := now.Add(retryHandOver << tries)
 		p.rouse(at)
 		return p.cfg.DB.Tx(ctx, []tidemark.Stmt{{SQL: `UPDATE agent_schedule_runs SET tries = tries + 1, again = ?, reason = ? WHERE agent = ? AND schedule = ? AND due = ? AND state = 'begun'`,
-			Args: []any{at.UnixMilli(), clipped(err.Error()), p.cfg.Name, n, due}}})
+			Args: []any{at.UnixMilli(), clip.To(err.Error(), maxReason), p.cfg.Name, n, due}}})
 	}
-	return p.finish(ctx, n, due, RunFailed, "it could not be begun: "+clipped(err.Error()), tidemark.Ran{})
+	return p.finish(ctx, n, due, RunFailed, "it could not be begun: "+clip.To(err.Error(), maxReason), tidemark.Ran{})
 }
 
 // lasting reports an error that the same try would have again.
 func lasting(err error) bool {
 	return errors.Is(err, tidemark.ErrInvalid) || errors.Is(err, tidemark.ErrForbidden) || errors.Is(err, tidemark.ErrTooLarge) || errors.Is(err, tidemark.ErrNotFound)
-}
-
-func clipped(s string) string {
-	if len(s) > maxReason {
-		return s[:maxReason] + "…"
-	}
-	return s
 }
 
 // addressed finds where the answer of a run goes. An owner who never wrote over a channel reads it in the session.
@@ -268,7 +262,7 @@ func (p *planner) Ran(ctx context.Context, ran tidemark.Ran) error {
 	}
 	state, reason := RunOK, ""
 	if ran.Outcome.Error != "" {
-		state, reason = RunFailed, clipped(ran.Outcome.Error)
+		state, reason = RunFailed, clip.To(ran.Outcome.Error, maxReason)
 	}
 	if err := p.finish(ctx, n, ran.Due, state, reason, ran); err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/sse"
 )
 
 // Models of the simulated client.
@@ -189,10 +191,13 @@ func (c *simClient) post(body []byte) ([]byte, error) {
 func readStream(raw []byte) (blocks []tidemark.Block, err error) {
 	ended := false
 	var texts []*strings.Builder
-	for line := range bytes.Lines(raw) {
-		data, ok := bytes.CutPrefix(bytes.TrimRight(line, "\r\n"), []byte("data: "))
-		if !ok {
-			continue
+	for events := sse.NewReader(bytes.NewReader(raw)); ; {
+		ev, err := events.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("stream: %w", err)
 		}
 		var e struct {
 			Type  string          `json:"type"`
@@ -203,7 +208,7 @@ func readStream(raw []byte) (blocks []tidemark.Block, err error) {
 				JSON string `json:"partial_json"`
 			} `json:"delta"`
 		}
-		if err := json.Unmarshal(data, &e); err != nil {
+		if err := json.Unmarshal(ev.Data, &e); err != nil {
 			return nil, fmt.Errorf("stream: %w", err)
 		}
 		switch e.Type {
@@ -220,7 +225,7 @@ func readStream(raw []byte) (blocks []tidemark.Block, err error) {
 		case "message_stop":
 			ended = true
 		case "error":
-			return nil, fmt.Errorf("stream: %.300s: %w", data, tidemark.ErrUnavailable)
+			return nil, fmt.Errorf("stream: %.300s: %w", ev.Data, tidemark.ErrUnavailable)
 		}
 	}
 	if !ended {

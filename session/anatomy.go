@@ -10,8 +10,8 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/episodes"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/internal/lexicon"
 )
 
 // Anatomy is the record of one model call: what its context was made of, what it cost, and what is needed
@@ -100,7 +100,7 @@ func (s *Session) recordCall(ctx context.Context, r *run, v View, req tidemark.R
 	a.Turn, a.Run, a.Attempt, a.Cycle = r.ID, r.ID, r.Attempt, h.Compactions
 	a.At, a.Model, a.Stop, a.Usage, a.Context = s.Runtime.Now().UnixMilli(), reply.Call.Model, reply.Call.Stop, reply.Call.Usage, reply.Call.Usage.Context()
 	if failed != nil {
-		a.Model, a.Stop, a.Error = req.Model, "error", lexicon.OneLine(Explain(failed), maxFailure)
+		a.Model, a.Stop, a.Error = req.Model, "error", clip.Line(Explain(failed), maxFailure)
 	}
 	var last Anatomy
 	if len(before) > 0 {

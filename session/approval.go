@@ -12,8 +12,8 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/approval"
 	"github.com/tidemark-ai/tidemark/host"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/internal/lexicon"
 )
 
 // approvalTables keep what the owner is asked. They are made with the first question.
@@ -310,7 +310,7 @@ func (s *Session) askStmts(ctx context.Context, r *run, fresh []Approval) ([]tid
 func question(list []Approval, most int) string {
 	var b strings.Builder
 	for _, a := range list {
-		fmt.Fprintf(&b, "May the tool %s run with %s?\nAnswer: yes %s, or no %s.\n", a.Tool, lexicon.OneLine(shownInput([]byte(a.Input), most), most+1), a.Code, a.Code)
+		fmt.Fprintf(&b, "May the tool %s run with %s?\nAnswer: yes %s, or no %s.\n", a.Tool, clip.Line(shownInput([]byte(a.Input), most), most+1), a.Code, a.Code)
 	}
 	if len(list) > 0 {
 		fmt.Fprintf(&b, "Until %s nothing else happens here.", list[0].Expires.Format("15:04 MST"))

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/internal/lexicon"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 )
 
 // Command turns a line that a person typed into the input that it asks for; see [tidemark.ParseCommand].
@@ -197,7 +197,7 @@ func (s *Session) askMemory(ctx context.Context, owner bool) string {
 	}
 	files, ok := read(`{}`)
 	if !ok {
-		return "Memory cannot be read now: " + lexicon.OneLine(files, 200)
+		return "Memory cannot be read now: " + clip.Line(files, 200)
 	}
 	names := strings.Split(files, "\n")
 	if len(names) > memoryLines {

@@ -14,8 +14,8 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/host"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/internal/lexicon"
 	"github.com/tidemark-ai/tidemark/snapshot"
 )
 
@@ -211,7 +211,7 @@ func (s *Session) tryBranch(ctx context.Context, g *growing, crowd bool) (Branch
 		s.log.RefStmt(headRef(key), "", g.log),
 		tidemark.Stmt{SQL: `INSERT INTO heads(key, log, title, created, active, messages, context, settings)
 			SELECT ?, ?, ?, ?, ?, ?, ?, json_remove(coalesce((SELECT settings FROM heads WHERE key = ?), '{}'), '$.title') WHERE true ON CONFLICT(key) DO NOTHING`,
-			Args: []any{string(key), g.log, lexicon.Clip(name, maxTitle), g.at.UnixMilli(), g.at.UnixMilli(), g.from.Messages, int64(g.size), g.from.Session}, Want: 1},
+			Args: []any{string(key), g.log, clip.Bytes(name, maxTitle), g.at.UnixMilli(), g.at.UnixMilli(), g.from.Messages, int64(g.size), g.from.Session}, Want: 1},
 		tidemark.Stmt{SQL: `INSERT INTO branches(log, key, snapshot, orientation, archived, created, node) VALUES(?, ?, ?, ?, ?, ?, ?)`,
 			Args: []any{g.log, string(key), g.from.ID, g.Orientation, archived, g.at.UnixMilli(), mustJSON(node)}, Want: 1})
 	more, err := s.firstOverlays(ctx, g)
@@ -363,7 +363,7 @@ func (s *Session) archivedTo(ctx context.Context, log string, seq int64) (int64,
 // wakes.
 func (s *Session) tellBranch(b Branch) {
 	s.Runtime.Go(func() {
-		info := tidemark.SessionInfo{Key: b.Key, Title: lexicon.Clip(b.Node.Name, maxTitle), CreatedAt: b.Node.Created, UpdatedAt: b.Node.Created,
+		info := tidemark.SessionInfo{Key: b.Key, Title: clip.Bytes(b.Node.Name, maxTitle), CreatedAt: b.Node.Created, UpdatedAt: b.Node.Created,
 			Messages: b.Node.Messages, ContextTokens: b.Node.Tokens, Window: s.settings().Window}
 		rows, err := s.DB.Query(s.life, `SELECT log FROM heads WHERE key = ? LIMIT 1`, string(b.Key))
 		if err == nil && len(rows) > 0 {

@@ -11,8 +11,8 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/host"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/internal/lexicon"
 	"github.com/tidemark-ai/tidemark/snapshot"
 )
 
@@ -291,7 +291,7 @@ func (im *carrier) move(ctx context.Context) (Carried, error) {
 		s.log.RefStmt(headRef(s.Key), im.r.Log, head),
 		{SQL: `UPDATE runs SET log = ? WHERE id = ?`, Args: []any{head, im.r.ID}, Want: 1},
 		{SQL: `UPDATE heads SET log = ?, title = CASE title WHEN '' THEN ? ELSE title END, active = ?, messages = ?, context = ?, prompt = '' WHERE key = ? AND log = ?`,
-			Args: []any{head, lexicon.Clip(im.more.Title, maxTitle), now.UnixMilli(), im.messages, int64(size), string(s.Key), im.r.Log}, Want: 1},
+			Args: []any{head, clip.Bytes(im.more.Title, maxTitle), now.UnixMilli(), im.messages, int64(size), string(s.Key), im.r.Log}, Want: 1},
 		s.dueStmt(dueIndex, now, fmt.Sprint(logEnd)),
 		s.continues(head, node.ID, now),
 	}...)

@@ -11,8 +11,8 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/host"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/internal/lexicon"
 	"github.com/tidemark-ai/tidemark/snapshot"
 )
 
@@ -292,7 +292,7 @@ func resultHead(b tidemark.Block) string {
 		}
 		text.WriteString(c.Text + " ")
 	}
-	return lexicon.Clip(text.String(), 4*comparePreview)
+	return clip.Bytes(text.String(), 4*comparePreview)
 }
 
 // previewOf is a message in a line: its text, or what it has instead.
@@ -311,5 +311,5 @@ func previewOf(m tidemark.Message, text string) string {
 		}
 		text = strings.Join(kinds, " ")
 	}
-	return clipRunes(strings.Join(strings.Fields(strings.ToValidUTF8(lexicon.Clip(text, 4*comparePreview), "")), " "), comparePreview)
+	return clipRunes(strings.Join(strings.Fields(strings.ToValidUTF8(clip.Bytes(text, 4*comparePreview), "")), " "), comparePreview)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/tidemark-ai/tidemark/archive"
 	"github.com/tidemark-ai/tidemark/cleanup"
 	"github.com/tidemark-ai/tidemark/compaction"
-	"github.com/tidemark-ai/tidemark/internal/lexicon"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/room"
 )
 
@@ -262,7 +262,7 @@ func refusals(t []compaction.Tidy) string {
 			if d.Op.Verb == cleanup.Collapse {
 				what = fmt.Sprintf("turns %d-%d", d.Op.From, d.Op.To)
 			}
-			lines = append(lines, fmt.Sprintf("%s %s: %s", d.Op.Verb, lexicon.OneLine(what, faultedName), d.Why))
+			lines = append(lines, fmt.Sprintf("%s %s: %s", d.Op.Verb, clip.Line(what, faultedName), d.Why))
 		}
 	}
 	if len(lines) == 0 {

@@ -11,8 +11,8 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/host"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/internal/lexicon"
 	"github.com/tidemark-ai/tidemark/paging"
 )
 
@@ -91,7 +91,7 @@ func (s *Session) faultOne(ctx context.Context, v View, name string, out *faulte
 	if err != nil {
 		return err
 	}
-	shown := lexicon.OneLine(name, maxTold)
+	shown := clip.Line(name, maxTold)
 	if len(copies) == 0 {
 		out.say(fmt.Sprintf("%s: nothing of that name left the context. Read the file, or recall with a query.", shown))
 		return nil
@@ -185,7 +185,7 @@ func (s *Session) faultCopy(ctx context.Context, log, name string, k compaction.
 		}
 		switch {
 		case later != "":
-			head = fmt.Sprintf("OUT OF DATE: %s was changed after this copy was stored (%s). Read the file for what it is now.\n", lexicon.OneLine(k.Path, maxTold), later)
+			head = fmt.Sprintf("OUT OF DATE: %s was changed after this copy was stored (%s). Read the file for what it is now.\n", clip.Line(k.Path, maxTold), later)
 		case !whole:
 			head = fmt.Sprintf("Perhaps out of date: much happened since, and only %d later messages were looked at.\n", faultScan)
 		}
@@ -237,7 +237,7 @@ func (s *Session) changedSince(ctx context.Context, log, file string, seq int64)
 			}
 			files, changes := t.Path(b)
 			if changes && slices.Contains(files, path.Clean(file)) {
-				by = fmt.Sprintf("%s at %s", lexicon.OneLine(b.Name, faultedName), e.At.In(s.settings().Zone).Format("2006-01-02 15:04:05 MST"))
+				by = fmt.Sprintf("%s at %s", clip.Line(b.Name, faultedName), e.At.In(s.settings().Zone).Format("2006-01-02 15:04:05 MST"))
 			}
 		}
 	}

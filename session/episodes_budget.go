@@ -11,7 +11,7 @@ import (
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/episodes"
 	"github.com/tidemark-ai/tidemark/host"
-	"github.com/tidemark-ai/tidemark/internal/lexicon"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 )
 
 // planned is [compaction.Plan] with the episodes of the log, where a strategy asks for them.
@@ -233,7 +233,7 @@ func (s *Session) toldShort(ctx context.Context, log string) (*toldOf, error) {
 func (s *Session) openEpisode(ctx context.Context, log string) (name string, err error) {
 	err = s.withGraph(ctx, log, func(g *episodes.Graph) error {
 		if a := g.Active(); a != nil {
-			name = lexicon.OneLine(a.String(), shownEpisode)
+			name = clip.Line(a.String(), shownEpisode)
 		}
 		return nil
 	})

@@ -10,7 +10,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/episodes"
-	"github.com/tidemark-ai/tidemark/internal/lexicon"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 )
 
 // Episodes is what an agent's work in a conversation is divided into, and how far each piece left the view. Sizes are
@@ -79,7 +79,7 @@ func (s *Session) Episodes(ctx context.Context) (Episodes, error) {
 			if now.Graph = g; len(e.Plan(now, s.budget())) == 0 {
 				open := ""
 				if a := g.Active(); a != nil {
-					open = lexicon.OneLine(a.String(), shownEpisode)
+					open = clip.Line(a.String(), shownEpisode)
 				}
 				out.Held = whyShort(v, open)
 			}
@@ -195,7 +195,7 @@ func (s *Session) divisions(ctx context.Context, v View) *Divided {
 		}
 	}
 	if a := m.graph.Active(); a != nil {
-		d.Open = lexicon.OneLine(a.Name, shownEpisode)
+		d.Open = clip.Line(a.Name, shownEpisode)
 	}
 	cut := cutEpisodes(v, m.graph)
 	for _, sh := range v.Shown {

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/internal/lexicon"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 )
 
 // maxQuoted is how many characters of a quoted message the model reads; the rest is in the conversation.
@@ -27,7 +27,7 @@ func (s *Session) hearStmts(in Input) []tidemark.Stmt {
 		Args: []any{who, mustJSON(in.Origin.To), string(s.Key), who, peerOf(*in.Origin.To)}}}
 	if in.Origin.Message != "" && in.Kind == InputMessage {
 		stmts = append(stmts, tidemark.Stmt{SQL: `INSERT INTO heard(key, message, said, at) VALUES(?, ?, ?, ?) ON CONFLICT(key, message) DO NOTHING`,
-			Args: []any{string(s.Key), in.Origin.Message, lexicon.OneLine(searchable(in.Message), maxQuoted), s.Runtime.Now().UnixMilli()}})
+			Args: []any{string(s.Key), in.Origin.Message, clip.Line(searchable(in.Message), maxQuoted), s.Runtime.Now().UnixMilli()}})
 	}
 	return stmts
 }
@@ -46,7 +46,7 @@ func (s *Session) quoted(ctx context.Context, in Input) (tidemark.Message, error
 			return in.Message, fmt.Errorf("find quoted message: %w", err)
 		}
 		if len(rows) > 0 {
-			said, who = lexicon.OneLine(rows[0].Text(0), maxQuoted), rows[0].Text(1)
+			said, who = clip.Line(rows[0].Text(0), maxQuoted), rows[0].Text(1)
 		}
 	}
 	line := "[In reply to an older message, which is not at hand.]"

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/internal/lexicon"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 )
 
 // Bounds of sending.
@@ -307,7 +307,7 @@ func (s *Session) settleWith(ctx context.Context, change tidemark.Stmt, text str
 // failureText is what a person reads of a failure.
 func failureText(e *tidemark.SendError) string {
 	const most = 300
-	text := lexicon.OneLine(e.Text, most)
+	text := clip.Line(e.Text, most)
 	if e.Code != 0 {
 		text = fmt.Sprintf("%s (%d)", text, e.Code)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
-	"github.com/tidemark-ai/tidemark/internal/lexicon"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 )
 
 // pager is what a session asks of the strategy paging beside its plan.
@@ -121,7 +121,7 @@ func (s *Session) paged(v View, again bool, before Anatomy) *Paged {
 	out.Evicted, out.Collected, out.Inputs, out.Images = left.Reads, left.Others, left.Inputs, left.Images
 	out.Pins, out.In, out.Sent = len(d.Pin), d.In, d.Out
 	for _, f := range d.Fault[max(len(d.Fault)-maxFaulted, 0):] {
-		out.Faults = append(out.Faults, Faulted{lexicon.OneLine(f.ID, faultedName), lexicon.OneLine(f.Of.ID, faultedName), lexicon.OneLine(f.Of.Call.Path, faultedName)})
+		out.Faults = append(out.Faults, Faulted{clip.Line(f.ID, faultedName), clip.Line(f.Of.ID, faultedName), clip.Line(f.Of.Call.Path, faultedName)})
 	}
 	if t := &out.Totals; !again {
 		t.Calls++

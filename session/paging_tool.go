@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/internal/lexicon"
 	"github.com/tidemark-ai/tidemark/paging"
 )
 
@@ -60,7 +60,7 @@ func (s *Session) callRelease(ctx context.Context, r *run, c call) tidemark.Bloc
 		if there {
 			known = append(known, h)
 		} else {
-			unknown = append(unknown, lexicon.OneLine(h, faultedName))
+			unknown = append(unknown, clip.Line(h, faultedName))
 		}
 	}
 	if err != nil {

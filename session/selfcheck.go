@@ -13,7 +13,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/host"
-	"github.com/tidemark-ai/tidemark/internal/lexicon"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 )
 
 // Bounds of a self-check. It is made before the next call of the model, so it costs a few queries and reads
@@ -195,7 +195,7 @@ func (s *Session) checkEntry(ctx context.Context, e tidemark.Entry, c *Checked) 
 	c.Checks++
 	stored, err := e.Message()
 	if err != nil {
-		c.fails("entry %s cannot be read: %s", e.ID, lexicon.OneLine(err.Error(), maxFailure))
+		c.fails("entry %s cannot be read: %s", e.ID, clip.Line(err.Error(), maxFailure))
 		return nil
 	}
 	if _, bytes := largeBlocks(stored); bytes > checkBytes {
@@ -220,7 +220,7 @@ func (c *Checked) unread(e tidemark.Entry, err error) error {
 	if !errors.Is(err, tidemark.ErrNotFound) && !errors.Is(err, errDamaged) {
 		return fmt.Errorf("check entry %s: %w", e.ID, err)
 	}
-	c.fails("entry %s cannot be read: %s", e.ID, lexicon.OneLine(err.Error(), maxFailure))
+	c.fails("entry %s cannot be read: %s", e.ID, clip.Line(err.Error(), maxFailure))
 	return nil
 }
 
@@ -308,7 +308,7 @@ func (s *Session) checkFound(ctx context.Context, e tidemark.Entry, m tidemark.M
 		s.Logger.Warn("a row of the index of words was not right and is written again", "session", s.Key, "entry", e.ID)
 		return nil
 	}
-	c.fails("entry %s is not found by its word %q", e.ID, lexicon.OneLine(term, 40))
+	c.fails("entry %s is not found by its word %q", e.ID, clip.Line(term, 40))
 	return nil
 }
 

@@ -11,8 +11,8 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/internal/lexicon"
 	"github.com/tidemark-ai/tidemark/memory"
 	"github.com/tidemark-ai/tidemark/room"
 )
@@ -215,11 +215,11 @@ func (s *Session) condense(ctx context.Context, p *plan, v View, items []compact
 func noSummary(err error) string {
 	switch {
 	case errors.Is(err, tidemark.ErrInvalid):
-		return "the model's answer could not be used: " + lexicon.OneLine(err.Error(), maxFailure)
+		return "the model's answer could not be used: " + clip.Line(err.Error(), maxFailure)
 	case overflowed(err):
 		return "it is too large for the model of summaries"
 	}
-	return lexicon.OneLine(Explain(err), maxFailure)
+	return clip.Line(Explain(err), maxFailure)
 }
 
 // passing reports a failure that is not the fault of what was asked: the provider is down, busy or

@@ -323,6 +323,14 @@ type response struct {
 	body   any
 }
 
+// made is the answer of a route that made something, or found that it had made it before.
+func made(v any, again bool) response {
+	if again {
+		return response{http.StatusOK, v}
+	}
+	return response{http.StatusCreated, v}
+}
+
 // write is where every answer of a route is written; nil is one that was written on the way, as streams and files are.
 func (c *request) write(v any) error {
 	r, ok := v.(response)

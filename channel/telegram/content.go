@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tidemark-ai/tidemark/channel"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
@@ -146,15 +147,15 @@ func content(m *wireMessage) (text string, media []channel.Media, kind string) {
 	case m.Document != nil:
 		return file(m, m.Document, "document", "application/octet-stream", "document")
 	case m.Venue != nil:
-		return "Location: " + oneLine(m.Venue.Title+", "+m.Venue.Address) + point(m.Venue.Location), nil, "location"
+		return "Location: " + clip.Words(m.Venue.Title+", "+m.Venue.Address) + point(m.Venue.Location), nil, "location"
 	case m.Location != nil:
 		return "Location:" + point(*m.Location), nil, "location"
 	case m.Contact != nil:
-		return oneLine("Contact: " + strings.TrimSpace(m.Contact.First+" "+m.Contact.Last) + ", " + m.Contact.Phone), nil, "contact"
+		return clip.Words("Contact: " + strings.TrimSpace(m.Contact.First+" "+m.Contact.Last) + ", " + m.Contact.Phone), nil, "contact"
 	case m.Poll != nil:
 		return poll(m.Poll), nil, "poll"
 	case m.Dice != nil:
-		return fmt.Sprintf("%s %d", oneLine(m.Dice.Emoji), m.Dice.Value), nil, "dice"
+		return fmt.Sprintf("%s %d", clip.Words(m.Dice.Emoji), m.Dice.Value), nil, "dice"
 	}
 	return "", nil, ""
 }
@@ -175,7 +176,7 @@ func sticker(m *wireMessage) (string, []channel.Media, string) {
 		kind = "video/webm"
 	}
 	_, media, _ := file(m, m.Sticker, "sticker", kind, "sticker")
-	return strings.TrimSpace("Sticker " + oneLine(m.Sticker.Emoji)), media, "sticker"
+	return strings.TrimSpace("Sticker " + clip.Words(m.Sticker.Emoji)), media, "sticker"
 }
 
 func point(l wireLocation) string {
@@ -183,12 +184,9 @@ func point(l wireLocation) string {
 }
 
 func poll(p *wirePoll) string {
-	lines := []string{oneLine("Poll: " + p.Question)}
+	lines := []string{clip.Words("Poll: " + p.Question)}
 	for _, o := range p.Options {
-		lines = append(lines, oneLine("- "+o.Text))
+		lines = append(lines, clip.Words("- "+o.Text))
 	}
 	return strings.Join(lines, "\n")
 }
-
-// oneLine keeps what somebody else wrote from looking like lines of ours.
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tidemark-ai/tidemark/channel"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
@@ -299,7 +300,7 @@ func location(l *wireLocation) string {
 	if where != "" {
 		where += " "
 	}
-	return strings.TrimSpace(oneLine("Location: " + where + "(" + string(l.Latitude) + ", " + string(l.Longitude) + ") " + l.URL))
+	return strings.TrimSpace(clip.Words("Location: " + where + "(" + string(l.Latitude) + ", " + string(l.Longitude) + ") " + l.URL))
 }
 
 func cards(all []wireCard) string {
@@ -313,7 +314,7 @@ func cards(all []wireCard) string {
 			how = append(how, e.Email)
 		}
 		if who := names(append([]string{cmp.Or(c.Name.Formatted, c.Name.First)}, how...)...); len(who) > 0 {
-			lines = append(lines, oneLine("Contact: "+strings.Join(who, ", ")))
+			lines = append(lines, clip.Words("Contact: "+strings.Join(who, ", ")))
 		}
 	}
 	return strings.Join(lines, "\n")
@@ -339,7 +340,7 @@ func order(o *wireOrder) string {
 	}
 	lines := []string{"Order:"}
 	for _, i := range o.Items {
-		lines = append(lines, oneLine(fmt.Sprintf("- %s × %s, %s %s each", i.Quantity, i.ID, i.Price, i.Currency)))
+		lines = append(lines, clip.Words(fmt.Sprintf("- %s × %s, %s %s each", i.Quantity, i.ID, i.Price, i.Currency)))
 	}
 	if o.Text != "" {
 		lines = append(lines, o.Text)
@@ -384,6 +385,3 @@ func digest(s string) string {
 	}
 	return ""
 }
-
-// oneLine keeps what somebody else wrote from looking like lines of ours.
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -21,6 +20,7 @@ import (
 	"github.com/tidemark-ai/tidemark/config"
 	"github.com/tidemark-ai/tidemark/host/native"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/sse"
 	"github.com/tidemark-ai/tidemark/setup"
 )
 
@@ -183,41 +183,20 @@ func (c *Caller) Events(ctx context.Context, method, path string, body io.Reader
 // maxEvent bounds one event; a done event holds a whole reply.
 const maxEvent = 64 << 20
 
-// ReadEvents reads server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html).
+// ReadEvents gives the events of a stream to f until one fails; a stream that is cut off within an event is an error.
 func ReadEvents(r io.Reader, f func(name string, data []byte) error) error {
-	in := bufio.NewReaderSize(r, 32<<10)
-	name, data := "", []byte(nil)
+	in := sse.NewReader(r)
+	in.Most, in.Whole = maxEvent, true
 	for {
-		line, err := in.ReadBytes('\n')
+		ev, err := in.Next()
 		if errors.Is(err, io.EOF) {
-			if err = io.ErrUnexpectedEOF; len(line) == 0 && data == nil {
-				err = nil
-			}
-			return err
+			return nil
 		}
 		if err != nil {
 			return err
 		}
-		line = bytes.TrimRight(line, "\r\n")
-		field, value, _ := bytes.Cut(line, []byte(":"))
-		value = bytes.TrimPrefix(value, []byte(" "))
-		switch {
-		case len(line) == 0:
-			if data != nil {
-				if err := f(name, data); err != nil {
-					return err
-				}
-			}
-			name, data = "", nil
-		case string(field) == "event":
-			name = string(value)
-		case string(field) == "data":
-			if data != nil {
-				data = append(data, '\n')
-			}
-			if data = append(data, value...); len(data) > maxEvent {
-				return fmt.Errorf("event %s over %d bytes", name, maxEvent)
-			}
+		if err := f(ev.Name, ev.Data); err != nil {
+			return err
 		}
 	}
 }

@@ -62,7 +62,7 @@ var table = []row{
 	{pkg: "host", why: "it is what a platform gives, the SQL log over tidemark.DB; it knows no actor"},
 	{pkg: "proxy/body", may: "internal/scan", why: "bytes in, bytes out: which edits apply is for the proxy to say"},
 	{pkg: "toolbox", may: "approval proxy/body", why: "it joins sources behind a port of its own; how one is reached, and whether the owner agrees, is for others to say"},
-	{pkg: "mcp", why: "a protocol over the host's transport; who may call what is for the toolbox to say"},
+	{pkg: "mcp", may: "internal/sse", why: "a protocol over the host's transport; who may call what is for the toolbox to say"},
 	{pkg: "proxy/stream", may: "internal/sse internal/scan cleanup", why: "an answer in, an answer out; it knows no conversation"},
 	{pkg: "proxy", may: "internal/clip cleanup paging episodes host proxy/body proxy/stream", why: "it owns the conversations of clients that keep their history; requests and answers are carried by a door"},
 	{pkg: "host/native", may: "host", why: "a host serves the ports of the root and knows no actor"},
@@ -74,21 +74,21 @@ var table = []row{
 	{pkg: "channel/wire", why: "a request and a file over the host's transport; it knows no platform"},
 	{pkg: "channel", may: "internal/clip host", why: "it converts to root types and hands on; sessions and agents are reached by ports"},
 	{pkg: "channel/whatsapp", may: "internal/clip channel channel/markup channel/wire", why: "a protocol over the host's transport; who may talk, and when it is sent, is for others to say"},
-	{pkg: "channel/telegram", may: "channel channel/markup channel/wire", why: "a protocol over the host's transport; who may talk, and when it is sent, is for others to say"},
+	{pkg: "channel/telegram", may: "internal/clip channel channel/markup channel/wire", why: "a protocol over the host's transport; who may talk, and when it is sent, is for others to say"},
 
 	{pkg: "recall", may: "internal/lexicon memory", why: "it ranks what it is given, by the one tokenizer; who looks where is for session and agent to say"},
 	{pkg: "room", may: "compaction host recall", why: "what a session and its rooms know of each other: ports and small interfaces, no room and no session"},
-	{pkg: "room/task", may: "internal/lexicon compaction memory host recall room", why: "a room holds ports and its own tables: no other room, no session"},
-	{pkg: "room/sittings", may: "internal/lexicon memory host room", why: "a room holds ports and its own tables: no other room, no session"},
+	{pkg: "room/task", may: "internal/clip internal/lexicon compaction memory host recall room", why: "a room holds ports and its own tables: no other room, no session"},
+	{pkg: "room/sittings", may: "internal/clip memory host room", why: "a room holds ports and its own tables: no other room, no session"},
 	{pkg: "room/reflection", may: "compaction host recall room", why: "a room holds ports and its own tables: no other room, no session"},
-	{pkg: "room/vectors", may: "internal/lexicon host recall room", why: "a room holds ports and its own tables: no other room, no session"},
-	{pkg: "session", may: "internal/lexicon room approval cleanup compaction paging episodes archive memory recall reset host skill snapshot", why: "it calls its agent, its provider and its doors through ports of the root"},
-	{pkg: "agent", may: "schedule internal/near memory archive recall reset host skill snapshot", why: "it calls its sessions through ports of the root and of recall, never session itself"},
+	{pkg: "room/vectors", may: "internal/clip host recall room", why: "a room holds ports and its own tables: no other room, no session"},
+	{pkg: "session", may: "internal/clip room approval cleanup compaction paging episodes archive memory recall reset host skill snapshot", why: "it calls its agent, its provider and its doors through ports of the root"},
+	{pkg: "agent", may: "internal/clip schedule internal/near memory archive recall reset host skill snapshot", why: "it calls its sessions through ports of the root and of recall, never session itself"},
 	{pkg: "worker", may: "internal/sse internal/clip internal/near internal/scan room/task room/reflection schedule channel session agent config archive memory recall transcript compaction episodes proxy proxy/body skill snapshot cost toolbox metric", why: "routes and doors; the host and the provider are given to it in cmd/"},
 
 	{pkg: "setup", may: "room room/task room/vectors room/sittings room/reflection approval paging episodes proxy toolbox mcp channel channel/whatsapp channel/telegram session agent compaction config memory provider provider/offline recall reset", why: "values in, values out: the host brings the ports"},
 
-	{pkg: "bench", may: "room room/task room/vectors compaction archive paging episodes proxy recall session provider/offline transcript worker host/native", why: "it plays a paper's benchmark on the parts themselves; commands run it, nothing else needs it"},
+	{pkg: "bench", may: "internal/sse room room/task room/vectors compaction archive paging episodes proxy recall session provider/offline transcript worker host/native", why: "it plays a paper's benchmark on the parts themselves; commands run it, nothing else needs it"},
 
 	{pkg: "internal/graph", why: "it stands in for Meta's servers, independent of our client; tidemark whatsapp simulate runs it"},
 	{pkg: "tidemarktest", may: "internal/picture", test: true, why: "fakes obey the contracts of the root and nothing else"},
@@ -104,7 +104,7 @@ var table = []row{
 
 	{pkg: "web", why: "files of the page and how they are served; what it shows comes through the doors"},
 
-	{pkg: "cmd/cli", may: "internal/place compaction config setup provider paging transcript cost cost/logs trim host/native", why: "what commands share: a table of them, output, settings, a client of the API and readers of logs; no command"},
+	{pkg: "cmd/cli", may: "internal/sse internal/place compaction config setup provider paging transcript cost cost/logs trim host/native", why: "what commands share: a table of them, output, settings, a client of the API and readers of logs; no command"},
 	{pkg: "cmd/node", may: "*", not: "host/cloudflare", why: "parts meet here: the native host of agents and sessions"},
 	{pkg: "cmd/tidemark", may: "*", not: "host/cloudflare bench", why: "parts meet here"},
 	{pkg: "cmd/bench", may: "*", not: "host/cloudflare", why: "parts meet here, to be measured"},

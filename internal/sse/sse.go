@@ -3,6 +3,7 @@ package sse
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -27,8 +28,11 @@ type Event struct {
 // "Parsing an event stream"): lines end in LF, CRLF or CR, data lines are joined by LF, comments and
 // the fields id and retry are skipped. It differs in one point: an event whose lines are complete
 // is dispatched at the end of the stream although the empty line is missing, since some servers
-// close right after their last event.
+// close right after their last event, unless Whole is set.
 type Reader struct {
+	Most  int  // bytes of an event's data, and about of a line; 0 for 16 MB and 8 MB
+	Whole bool // a stream that ends within an event ends in io.ErrUnexpectedEOF
+
 	r          io.Reader
 	buf        []byte
 	start, end int  // unread part of buf
@@ -49,7 +53,10 @@ func (s *Reader) Next() (Event, error) {
 	for {
 		line, err := s.line()
 		if err != nil {
-			if errors.Is(err, io.EOF) && any {
+			switch ended := errors.Is(err, io.EOF); {
+			case ended && s.Whole && (any || s.start < s.end):
+				err = io.ErrUnexpectedEOF
+			case ended && any:
 				return s.event(ev), nil
 			}
 			return Event{}, err
@@ -67,8 +74,8 @@ func (s *Reader) Next() (Event, error) {
 		case "event":
 			ev.Name = string(value)
 		case "data":
-			if len(s.data)+len(value) > maxData {
-				return Event{}, fmt.Errorf("read event: data over %d bytes: %w", maxData, tidemark.ErrTooLarge)
+			if most := cmp.Or(s.Most, maxData); len(s.data)+len(value) > most {
+				return Event{}, fmt.Errorf("read event: data over %d bytes: %w", most, tidemark.ErrTooLarge)
 			}
 			s.data = append(append(s.data, value...), '\n')
 			any = true
@@ -134,8 +141,8 @@ func (s *Reader) fill() error {
 		s.start = 0
 	}
 	if s.end == len(s.buf) {
-		if len(s.buf) >= maxLine {
-			return fmt.Errorf("read event: line over %d bytes: %w", maxLine, tidemark.ErrTooLarge)
+		if most := cmp.Or(s.Most, maxLine); len(s.buf) > most {
+			return fmt.Errorf("read event: line over %d bytes: %w", most, tidemark.ErrTooLarge)
 		}
 		grown := make([]byte, 2*len(s.buf))
 		copy(grown, s.buf)

@@ -19,22 +19,17 @@ const (
 // maxAsked bounds a request for a tool, in bytes: what is longer was pasted, not asked.
 const maxAsked = 2000
 
-const polite = `((?:(?:please|also|and|ok|okay|can you|could you|would you),? +)*)`
-
 // Ways to ask for a tool in plain words.
 var (
-	callWords     = regexp.MustCompile(`(?is)^call +(\S+)(.*)$`)
-	searchWords   = regexp.MustCompile(`(?i)\b(?:search (?:your )?memory for|look in memory for|what do you remember about|do you remember|what do you know about) +(.+)`)
-	historyWords  = regexp.MustCompile(`(?i)\b(?:what did (?:we|i) say about|what did we decide (?:about|on)|did we talk about|search (?:the )?history for|recall) +(.+)`)
-	rememberThat  = regexp.MustCompile(`(?i)^(?:(.*?)(?:[,;:—–]| -|\band|\bbut) *)?` + polite + `(?:remember|note|keep in mind) that +(.+)$`)
-	rememberThis  = regexp.MustCompile(`(?i)^` + polite + `(?:save to memory:|remember) +(.+)$`)
-	rememberLists = regexp.MustCompile(`(?i)^` + polite + `(?:save to memory|remember):(.*)$`)
-	subject       = regexp.MustCompile(`(?i)^(?:what )?(?:that )?(?:my )?(?:our )?(?:the )?(.*?)(?: earlier| before| last time)?[ ?.!]*$`)
+	callWords    = regexp.MustCompile(`(?is)^call +(\S+)(.*)$`)
+	searchWords  = regexp.MustCompile(`(?i)\b(?:search (?:your )?memory for|look in memory for|what do you remember about|do you remember|what do you know about) +(.+)`)
+	historyWords = regexp.MustCompile(`(?i)\b(?:what did (?:we|i) say about|what did we decide (?:about|on)|did we talk about|search (?:the )?history for|recall) +(.+)`)
+	rememberThat = regexp.MustCompile(`(?i)^(?:(.*?)(?:[,;:—–]| -|\band|\bbut) *)?(?:(?:please|also|and),? +)*(?:(?:remember|note|keep in mind)(?: that|:)|save to memory:) +(.+)$`)
+	subject      = regexp.MustCompile(`(?i)^(?:what )?(?:that )?(?:my )?(?:our )?(?:the )?(.*?)(?: earlier| before| last time)?[ ?.!]*$`)
 )
 
 // toolFor returns the call that a person asks for, if its tool is offered, "" for none.
 func toolFor(req tidemark.Request, text string) (name string, input json.RawMessage) {
-	text = strings.TrimSpace(text)
 	if len(text) > maxAsked {
 		return "", nil
 	}
@@ -66,93 +61,51 @@ func toolFor(req tidemark.Request, text string) (name string, input json.RawMess
 	if m := historyWords.FindStringSubmatch(text); m != nil && call(subject.FindStringSubmatch(m[1])[1], recallTool, searchTool) {
 		return name, input
 	}
-	if question := lastSentence(text); leftView(req, text, question) {
+	if question := lastSentence(text); leftView(req, question) {
 		call(question, recallTool)
 	}
 	return name, input
 }
 
-// leftView reports a question that what is in view does not answer, where messages left the view: nothing there has a
-// word of it or, where markers stand, half of its words or fewer.
-func leftView(req tidemark.Request, text, question string) bool {
-	marker, summary := false, false
+// leftView reports a question that what is in view does not answer, where messages left the view: it has no more than
+// half of the question's words.
+func leftView(req tidemark.Request, question string) bool {
+	left := false
 	for _, m := range req.Messages {
 		for _, b := range m.Content {
-			marker = marker || m.Role == tidemark.User && strings.HasPrefix(b.Text, markerMark)
-			summary = summary || m.Role == tidemark.User && strings.HasPrefix(b.Text, summaryMark)
+			left = left || m.Role == tidemark.User && (strings.HasPrefix(b.Text, markerMark) || strings.HasPrefix(b.Text, summaryMark))
 		}
 	}
-	if !marker && !summary || greets(text) || !asks(question) || len(words(question)) == 0 {
+	if !left || greets(question) || !asks(question) || len(words(question)) == 0 {
 		return false
 	}
-	hits := rank(known(req, len(req.Messages)-1), text, 1)
-	return len(hits) == 0 || marker && 2*shared(hits[0].text, question) <= len(wordSet(question))
+	hits := rank(known(req, len(req.Messages)-1), question, 1)
+	return len(hits) == 0 || 2*hits[0].score <= len(words(question))
 }
 
-// callInput is the input of a call with one argument, in the tool's own name for it: that of the first text it must have.
+// callInput is the input of a call with one argument, in the tool's own name for it: the first that it must have.
 func callInput(t tidemark.Tool, value string) json.RawMessage {
-	var s struct {
-		Properties map[string]struct {
-			Type string `json:"type"`
-		} `json:"properties"`
+	s := struct {
 		Required []string `json:"required"`
+	}{}
+	if err := json.Unmarshal(t.InputSchema, &s); err != nil || len(s.Required) == 0 {
+		s.Required = []string{"query"}
 	}
-	name := "query"
-	if t.Name == rememberTool {
-		name = "text"
-	}
-	if json.Unmarshal(t.InputSchema, &s) == nil {
-		for _, n := range s.Required {
-			if s.Properties[n].Type == "string" {
-				name = n
-				break
-			}
-		}
-	}
-	in := append(json.AppendString([]byte{'{'}, name), ':')
+	in := append(json.AppendString([]byte{'{'}, s.Required[0]), ':')
 	return append(json.AppendString(in, value), '}')
 }
 
-// toRemember returns the facts that a person asks to remember, one a sentence, and the rest of what was said. A colon
-// introduces all that follows it.
+// toRemember returns the facts that a person asks to remember, one a sentence, and the rest of what was said.
 func toRemember(text string) (facts []string, rest string) {
 	var others []string
-	all := false
 	for _, s := range sentences(text) {
-		before, fact := "", s
-		if !all {
-			before, fact, all = requested(s)
+		if m := rememberThat.FindStringSubmatch(s); m != nil && !asks(s) {
+			facts = append(facts, m[2])
+			s = strings.TrimRight(m[1], " ,;:-—–")
 		}
-		if fact != "" {
-			facts = append(facts, fact)
-		}
-		if before != "" {
-			others = append(others, before)
+		if s != "" {
+			others = append(others, s)
 		}
 	}
 	return facts, strings.Join(others, " ")
-}
-
-// requested parts a sentence at a request to remember; list says that more sentences belong to it.
-func requested(s string) (before, fact string, list bool) {
-	switch {
-	case rememberLists.MatchString(s):
-		m := rememberLists.FindStringSubmatch(s)
-		return "", strings.TrimSpace(m[2]), true
-	case rememberThat.MatchString(s):
-		m := rememberThat.FindStringSubmatch(s)
-		before, fact = m[1], m[3]
-		if asks(s) && !strings.Contains(strings.ToLower(m[2]), " you") {
-			return s, "", false
-		}
-	case rememberThis.MatchString(s):
-		m := rememberThis.FindStringSubmatch(s)
-		fact = m[2]
-		if asks(s) && !strings.Contains(strings.ToLower(m[1]), " you") { // "Remember when …?"
-			return s, "", false
-		}
-	default:
-		return s, "", false
-	}
-	return strings.TrimRight(before, " ,;:-—–"), strings.TrimRight(fact, "?"), false
 }

@@ -21,13 +21,13 @@ func TestOfflineReadsWhatWasPushed(t *testing.T) {
 		req  tidemark.Request
 		want string
 	}{
-		{"what was pushed", tidemark.Request{Note: note, Messages: view("Where does the boathouse key hang?")}, "This is what I have on that.\n\nFrom evicted messages: “The boathouse key hangs behind the blue barometer.”"},
-		{"the card", tidemark.Request{Note: note, Messages: view("On what days do we never deploy?")}, "This is what I have on that.\n\nFrom the task card: “Please never deploy on Fridays.”"},
+		{"what was pushed", tidemark.Request{Note: note, Messages: view("Where does the boathouse key hang?")}, "This is what I have on that.\n\nFrom the note: “The boathouse key hangs behind the blue barometer.”"},
+		{"the card", tidemark.Request{Note: note, Messages: view("On what days do we never deploy?")}, "This is what I have on that.\n\nFrom the note: “c1: Please never deploy on Fridays.”"},
 		{"a marker is nobody's words", tidemark.Request{Messages: view("Which key topics of the boathouse are there?")}, "I find nothing about that here"},
 		{"nor is it within a message", tidemark.Request{Messages: chat("Hi.\n"+marker, "ok", "Which key topics of the boathouse are there?")}, "I find nothing about that here"},
 		{"nor the title of the note", tidemark.Request{Note: note, Messages: view("What are data instructions of a record?")}, "I find nothing about that here"},
-		{"what is new in memory", tidemark.Request{Note: "[Memory changed since the system prompt was made. Lines with | are data.]\nMEMORY.md:\n| - The printer is on floor 4.\n\n" + note, Messages: view("Where is the printer?")}, "This is what I have on that.\n\nFrom memory: “The printer is on floor 4.”"},
-		{"memory in the same note", tidemark.Request{Note: "## New memories\n- The printer is on floor 4.\n\n" + note, Messages: view("Where is the printer?")}, "This is what I have on that.\n\nFrom memory: “The printer is on floor 4.”"},
+		{"what is new in memory", tidemark.Request{Note: "[Memory changed since the system prompt was made. Lines with | are data.]\nMEMORY.md:\n| - The printer is on floor 4.\n\n" + note, Messages: view("Where is the printer?")}, "This is what I have on that.\n\nFrom the note: “The printer is on floor 4.”"},
+		{"memory in the same note", tidemark.Request{Note: "## New memories\n- The printer is on floor 4.\n\n" + note, Messages: view("Where is the printer?")}, "This is what I have on that.\n\nFrom the note: “The printer is on floor 4.”"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := ask(t, c.req).Message.PlainText(); !strings.HasPrefix(got, c.want) || strings.Contains(c.want, "“") && got != c.want {

@@ -44,13 +44,10 @@ func TestOfflineRecalls(t *testing.T) {
 		want string
 	}{
 		{"a bullet of a daily file", tidemark.Request{System: memoryPrompt, Tools: memoryTools, Messages: chat("What is my cat called?")}, "This is what I have on that.\n\nFrom memory: “my cat is Misu”"},
-		{"a statement brings up nothing unrelated", tidemark.Request{System: memoryPrompt, Messages: chat("I prefer wine 3.")}, "Noted: “I prefer wine 3.”"},
-		{"a statement brings up what it is about", tidemark.Request{System: memoryPrompt, Messages: chat("My cat Misu sleeps.")}, "Noted: “My cat Misu sleeps.”\n\nIt goes with this:\n\nFrom memory: “my cat is Misu”"},
-		{"a long statement brings up what was said", tidemark.Request{Messages: chat("The shelves are oak.", "ok", "Pekka brings the shelves on Friday morning.")}, "Noted: “Pekka brings the shelves on Friday morning.”\n\nIt goes with this:\n\nYou said: “The shelves are oak.”"},
-		{"a short one does not", tidemark.Request{Messages: chat("I prefer tea.", "ok", "I prefer wine 3.")}, "Noted: “I prefer wine 3.”"},
+		{"a statement brings up nothing", tidemark.Request{System: memoryPrompt, Messages: chat("My cat Misu sleeps.")}, "Noted: “My cat Misu sleeps.”"},
 		{"a summary without its state of work", tidemark.Request{Messages: chat(summary, "ok", "what did we decide?")}, "This is what I have on that.\n\nFrom the summary: “We decided on walnut.”"},
 		{"a summary in the same message", tidemark.Request{Messages: []tidemark.Message{merged}}, "This is what I have on that.\n\nFrom the summary: “We decided on walnut.”"},
-		{"no tasks of a machine", tidemark.Request{Messages: chat("<task-notification>\nThe port is 1.\n</task-notification>\nThe port is 2.", "ok", "Which port?")}, "This is what I have on that.\n\nYou said: “The port is 2.”"},
+		{"no tasks of a machine", tidemark.Request{Messages: chat("<note>The port is 1.</note>\nThe port is 2.", "ok", "Which port?")}, "This is what I have on that.\n\nYou said: “The port is 2.”"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := ask(t, c.req).Message.PlainText(); got != c.want {
@@ -67,8 +64,6 @@ func TestToRemember(t *testing.T) {
 		{"before a question", "Remember that I like tea. What is next?", "I like tea.", "What is next?"},
 		{"within a sentence", "We chose oak, and remember that I like tea.", "I like tea.", "We chose oak"},
 		{"two", "Remember that I like tea. Keep in mind that I hate noise.", "I like tea.|I hate noise.", ""},
-		{"as a polite question", "Can you remember that I like tea?", "I like tea", ""},
-		{"a list", "Remember:\n- I like tea\n- I hate noise", "I like tea|I hate noise", ""},
 		{"a memory of one's own", "I will always remember that day.", "", "I will always remember that day."},
 		{"a refusal", "Do not remember that I like tea.", "", "Do not remember that I like tea."},
 		{"a question", "Remember when we met?", "", "Remember when we met?"},
@@ -83,9 +78,8 @@ func TestToRemember(t *testing.T) {
 }
 
 func TestOfflineMemories(t *testing.T) {
-	var series, distinct strings.Builder
+	var distinct strings.Builder
 	for i := range 40 {
-		fmt.Fprintf(&series, "[user] We decided that module %d stays.\n", i)
 		fmt.Fprintf(&distinct, "[user] We decided on %s.\n", strings.Repeat("z", i+3))
 	}
 	for _, c := range []struct {
@@ -97,13 +91,12 @@ func TestOfflineMemories(t *testing.T) {
 		{"chose", "", "[user] We chose the blue tiles.\n", "- We chose the blue tiles.", 1},
 		{"the decision is", "", "[user] The decision is to wait.\n", "- The decision is to wait.", 1},
 		{"not decided by the model", "", "[assistant] We decided on oak.\n", "none", 1},
-		{"not what is asked or supposed", "", "[user] Have we decided on oak? If we decided on oak it would be dear.\n", "none", 1},
-		{"once", "", "[user] We decided on walnut.\n[user] Please note that we have decided on walnut!\n", "- we have decided on walnut!", 1},
+		{"not what is asked", "", "[user] Have we decided on oak?\n", "none", 1},
+		{"once", "", "[user] We decided on walnut.\n[user] We decided on walnut!\n", "- We decided on walnut.", 1},
 		{"known", "- I prefer short answers.", "[user] Remember that I prefer short answers.\n", "none", 1},
 		{"asked to remember", "", "[user] Remember that the cat is Misu.\n", "- the cat is Misu.", 1},
-		{"a series is one", "", series.String(), "- We decided that module 39 stays.", 1},
-		{"bounded, the newest", "", distinct.String(), "- We decided on " + strings.Repeat("z", 42) + ".", mostDecided},
-		{"no notices", "", "[user] &lt;task-notification&gt;\n  &lt;task-id&gt;x&lt;/task-id&gt;\n  We decided on oak.\n  &lt;/task-notification&gt;\n[user] [Request interrupted, remember to retry]\n", "none", 1},
+		{"bounded, the newest", "", distinct.String(), "- We decided on " + strings.Repeat("z", 42) + ".", mostFacts},
+		{"no notices", "", "[user] &lt;task-notification&gt;\n  &lt;task-id&gt;x&lt;/task-id&gt;\n  &lt;/task-notification&gt;\n[user] [Request interrupted, remember to retry]\n", "none", 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, facts := condense(t, "", c.known, c.talk, "memories")
@@ -118,14 +111,14 @@ func TestOfflineMemories(t *testing.T) {
 func TestOfflineSummaryFacts(t *testing.T) {
 	for _, c := range []struct{ name, previous, talk, want string }{
 		{"each fact once", "", "[user] We decided on walnut.\n[assistant] Noted: “We decided on walnut.”\n[user] what did we decide?\n[assistant] This is what I have on that.\n  You said: “We decided on walnut.”\n",
-			"## Decisions\n- We decided on walnut.\n## Open questions\n- what did we decide?"},
-		{"variants of before", "## Decisions\n- You said: “We decided on walnut.”\n- Noted: “We decided on walnut.”\n## Facts\n- We decided on walnut.", "[user] Remember that we decided on walnut.\n",
+			"## Decisions\n- We decided on walnut.\n## Work state and last requests\n- Asked: what did we decide?"},
+		{"variants of before", "## Decisions\n- We decided on walnut.\n## Facts\n- We decided on walnut!", "[user] Remember that we decided on walnut.\n",
 			"## Decisions\n- We decided on walnut."},
-		{"the model's words are no facts", "", "[user] Go on.\n[assistant] We agreed on port 8080.\n", "## Work state and last requests\n- Asked: Go on.\n- Last answer: We agreed on port 8080."},
+		{"the model's words are no facts", "", "[user] Go on.\n[assistant] We agreed on port 8080.\n", "## Work state and last requests\n- Asked: Go on."},
 		{"machine notices", "[Large message block (~9K tokens) omitted from summary]\n## Facts\n- [Large message block (~3K tokens) omitted from summary]\n- <task-id>b1</task-id>\n- <status>completed</status>\n- The host is alpha.",
 			"[user] &lt;task-id&gt;b2&lt;/task-id&gt;\n  &lt;status&gt;failed with 3&lt;/status&gt;\n", "## Facts\n- The host is alpha."},
 		{"an extract in place of a summary", "[Context contained 9 messages that were compacted. Summary unavailable due to size limits.]\n\nNo model could write a summary; this is an extract.\n\n## Tool calls\n- read {\"n\":1}\n\n## Last turns\n- user: We chose oak.\n- assistant: It has 3 knots.", "[user] \n",
-			"## Decisions\n- We chose oak."},
+			"## Facts\n- We chose oak."},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			summary := c.previous

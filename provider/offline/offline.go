@@ -8,11 +8,9 @@ package offline
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"net/http"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/provider"
@@ -63,11 +61,8 @@ func within(s string, limit tidemark.Tokens) (string, bool) {
 	if limit <= 0 || tidemark.EstimateText(s) <= limit {
 		return s, true
 	}
-	n := min(len(s), int(limit)*10/3)
-	for n > 0 && n < len(s) && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:max(n, 1)], false
+	n := min(len(s), max(1, int(limit)*10/3))
+	return strings.ToValidUTF8(s[:n], ""), false
 }
 
 // pieces yields a block as deltas: text in pieces of a few words.
@@ -78,20 +73,17 @@ func pieces(b tidemark.Block) iter.Seq[tidemark.Delta] {
 			return
 		}
 		const size = 24
-		rest := b.Text
-		for len(rest) > size {
-			n := strings.IndexByte(rest[size:], ' ') + size + 1
-			if n == size || n > 4*size { // no space near: cut at a character
-				for n = size; n < len(rest) && !utf8.RuneStart(rest[n]); n++ {
+		for rest := b.Text; rest != ""; {
+			n := len(rest)
+			if n > size {
+				if i := strings.IndexByte(rest[size:], ' '); i >= 0 {
+					n = size + i + 1
 				}
 			}
 			if !yield(tidemark.Delta{Text: rest[:n]}) {
 				return
 			}
 			rest = rest[n:]
-		}
-		if rest != "" {
-			yield(tidemark.Delta{Text: rest})
 		}
 	}
 }
@@ -117,20 +109,12 @@ func reply(req tidemark.Request) tidemark.Message {
 	return say(converse(req, at, text))
 }
 
-// callID names a call by what was asked, so that the same request gives the same id and no two calls of a conversation
-// share one.
+// callID names a call by all that was said before it, so that the same request gives the same id and no two calls of a
+// conversation share one.
 func callID(req tidemark.Request) string {
 	var all []byte
-	used := map[string]bool{}
 	for _, m := range req.Messages {
 		all = m.AppendJSON(all)
-		for _, id := range m.Calls() {
-			used[id] = true
-		}
 	}
-	for n := 0; ; n++ {
-		if id := "call_" + string(tidemark.HashOf(fmt.Appendf(all, "%d", n)))[:20]; !used[id] {
-			return id
-		}
-	}
+	return "call_" + string(tidemark.HashOf(all))[:20]
 }

@@ -9,8 +9,8 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/host"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/internal/lexicon"
 	"github.com/tidemark-ai/tidemark/memory"
 	"github.com/tidemark-ai/tidemark/room"
 )
@@ -161,7 +161,7 @@ func (s *Room) moments(ctx context.Context, upto int64) ([]memory.Moment, error)
 				if err := json.Unmarshal(raw, &msg); err != nil {
 					return nil, fmt.Errorf("read entry %s: %w", m.ID, err)
 				}
-				m.Text, m.Role = lexicon.Clip(tidemark.StripReminders(msg.PlainText()), sittingText), msg.Role
+				m.Text, m.Role = clip.Bytes(tidemark.StripReminders(msg.PlainText()), sittingText), msg.Role
 			}
 			out = append(out, m)
 		}

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/internal/lexicon"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/recall"
 	"github.com/tidemark-ai/tidemark/room"
 )
@@ -209,7 +209,7 @@ func (c Card) add(a Added, by string, entry tidemark.EntryID, at time.Time) (Car
 	if a.Kind == Constraint {
 		most = maxRuleText
 	}
-	text := lexicon.OneLine(a.Text, most)
+	text := clip.Line(a.Text, most)
 	if text == "" {
 		return c, ""
 	}
@@ -227,7 +227,7 @@ func (c Card) add(a Added, by string, entry tidemark.EntryID, at time.Time) (Car
 	}
 	if n >= maxItems {
 		if a.Kind != KeyEvent {
-			return c, fmt.Sprintf("not added, close one of the %d of its kind first: %s", maxItems, lexicon.OneLine(text, 40))
+			return c, fmt.Sprintf("not added, close one of the %d of its kind first: %s", maxItems, clip.Line(text, 40))
 		}
 		c.Items = slices.Delete(slices.Clone(c.Items), first, first+1)
 	}

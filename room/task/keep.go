@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/internal/lexicon"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/recall"
 	"github.com/tidemark-ai/tidemark/room"
 )
@@ -185,7 +185,7 @@ func (s *Room) markStmts(ch Change, version int64) []tidemark.Stmt {
 	for _, x := range ch.Superseded {
 		stmts = append(stmts, tidemark.Stmt{SQL: `INSERT INTO marks(key, id, superseded, reason) VALUES(?, ?, ?, ?)
 			ON CONFLICT(key, id) DO UPDATE SET superseded = excluded.superseded, reason = excluded.reason`,
-			Args: []any{string(s.Key), string(x.Entry), string(x.By), lexicon.OneLine(x.Reason, maxItemText)}})
+			Args: []any{string(s.Key), string(x.Entry), string(x.By), clip.Line(x.Reason, maxItemText)}})
 	}
 	return stmts
 }
@@ -258,7 +258,7 @@ func (s *Room) sourced(ctx context.Context, ch Change) (out []Added, notes []str
 				}
 			}
 			if a.Entry = saidIn(heard, a.Text); a.Entry == "" {
-				notes = append(notes, fmt.Sprintf("not added, no person said so in a sentence of just these words; a goal or an event can hold it: %s", lexicon.OneLine(a.Text, 60)))
+				notes = append(notes, fmt.Sprintf("not added, no person said so in a sentence of just these words; a goal or an event can hold it: %s", clip.Line(a.Text, 60)))
 				continue
 			}
 		}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/host"
-	"github.com/tidemark-ai/tidemark/internal/lexicon"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/recall"
 	"github.com/tidemark-ai/tidemark/room"
 )
@@ -175,7 +175,7 @@ func (s *Room) embedSome(ctx context.Context, log string, most int) (done bool, 
 	var of []int64
 	var ids []tidemark.EntryID
 	err = s.Texts(ctx, seqs, func(e tidemark.Entry, text string) {
-		if text := lexicon.Clip(text, embedBytes); text != "" {
+		if text := clip.Bytes(text, embedBytes); text != "" {
 			texts, of, ids = append(texts, text), append(of, e.Seq), append(ids, e.ID)
 		}
 	})
@@ -316,7 +316,7 @@ func (s *Room) Near(ctx context.Context, query string, in room.Reach) (near map[
 	}
 	limited, stop := s.Runtime.WithTimeout(ctx, askTimeout)
 	defer stop()
-	v, err := s.embed(limited, []string{lexicon.Clip(query, embedBytes)})
+	v, err := s.embed(limited, []string{clip.Bytes(query, embedBytes)})
 	if err != nil && ctx.Err() == nil { // no other recall waits for it soon
 		s.rest.Store(now.Add(room.Cooldowns[0]).UnixMilli())
 	}
