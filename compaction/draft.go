@@ -150,7 +150,7 @@ func (d *draft) preview(s *stub) bool {
 		return false
 	}
 	text := longest(blk)
-	lines := preview(text, previewTokens, pointerSniff).text
+	lines := preview(text, previewTokens, pointerSniff)
 	if lines == "" {
 		return false
 	}

@@ -11,10 +11,7 @@ import (
 const PreviewTokens = previewTokens
 
 // PreviewOf is preview for tests, which reads more than a pointer does.
-func PreviewOf(text string, most tidemark.Tokens) (kind, shown string) {
-	p := preview(text, most, 8<<10)
-	return p.kind, p.text
-}
+func PreviewOf(text string, most tidemark.Tokens) string { return preview(text, most, 8<<10) }
 
 // Drafted returns what a plan counts for each item with the pointers that it makes, and the items with them.
 func Drafted(p Pointer, v View, b Budget) (counted []tidemark.Tokens, sum tidemark.Tokens, written []Item, err error) {

@@ -66,7 +66,6 @@ func (p *Paging) Plan(v View, b Budget) []tidemark.Edit {
 
 // PagingState is what paging knows of the request that a view makes.
 type PagingState struct {
-	Known     bool // it was computed; else the window is nearly empty
 	Zone      paging.Zone
 	Size      tidemark.Tokens // of the context when it was decided
 	Decision  paging.Decision // of this request
@@ -122,7 +121,7 @@ func (p *Paging) State(v View, b Budget) PagingState {
 		return s
 	}
 	defer p.memo.Store(h)
-	s.Known, s.Tau, s.of, s.pager, s.items = true, h.pager.Tau(), h, h.pager, h.items
+	s.Tau, s.of, s.pager, s.items = h.pager.Tau(), h, h.pager, h.items
 	if h.asked > 0 && h.asked == len(v.Items) { // the newest request is this one
 		s.Decision, s.Zone, s.Size = h.last, h.last.Zone, h.last.Size
 	}

@@ -8,20 +8,6 @@ import (
 	"github.com/tidemark-ai/tidemark"
 )
 
-// Kinds of content that a preview tells apart.
-const (
-	shownText = "text"
-	shownLog  = "log"
-	shownJSON = "json"
-	shownCSV  = "csv"
-)
-
-// shown is the preview of a long text: what it is, and the few lines that tell most of it.
-type shown struct {
-	kind string
-	text string
-}
-
 // previewTokens bounds the preview in a pointer. Elsewhere there may be room for more.
 const previewTokens tidemark.Tokens = 60
 
@@ -41,20 +27,15 @@ const (
 // preview shows a text within some tokens by what suits its content: the first lines of JSON, the header
 // and two rows of CSV, and the last lines of anything else. Lines too long are cut, and blank ones left out.
 // It reads so many bytes at either end, whatever the length of the text, and believes nothing that it says.
-func preview(text string, most tidemark.Tokens, sniff int) shown {
+func preview(text string, most tidemark.Tokens, sniff int) string {
 	chars := max(int(most)*10/3, 0)
 	if lines, ok := jsonHead(text, max(chars/3, minLine), sniff); ok {
-		return shown{shownJSON, fitLines(lines, chars, false)}
+		return fitLines(lines, chars, false)
 	}
 	if lines, ok := csvHead(text, sniff); ok {
-		return shown{shownCSV, fitLines(lines, chars, false)}
+		return fitLines(lines, chars, false)
 	}
-	lines := lastLines(text, sniff)
-	kind := shownText
-	if logged(lines) {
-		kind = shownLog
-	}
-	return shown{kind, fitLines(lines, chars, true)}
+	return fitLines(lastLines(text, sniff), chars, true)
 }
 
 // fitLines joins lines within some characters. Long lines are cut first; then lines go from the end, or from
@@ -170,26 +151,6 @@ func lastLines(text string, sniff int) []string {
 	}
 	slices.Reverse(lines)
 	return lines
-}
-
-// logged reports lines of which most begin with a time or name a level.
-func logged(lines []string) bool {
-	n := 0
-	for _, l := range lines {
-		head := strings.ToUpper(strings.ToValidUTF8(l[:min(len(l), 60)], ""))
-		digits := 0
-		for i := range min(len(head), 24) {
-			if head[i] >= '0' && head[i] <= '9' {
-				digits++
-			}
-		}
-		timed := digits >= 6 && strings.ContainsAny(head[:min(len(head), 24)], ":")
-		level := slices.ContainsFunc([]string{"INFO", "WARN", "ERROR", "DEBUG", "TRACE", "FATAL"}, func(w string) bool { return strings.Contains(head, w) })
-		if timed || level {
-			n++
-		}
-	}
-	return len(lines) > 1 && n*2 > len(lines)
 }
 
 // csvHead returns the header and the first rows of a table: the same character parts as many fields in each

@@ -16,34 +16,34 @@ func TestPreviewText(t *testing.T) {
 	for range 20_000 {
 		rows.WriteString("7,anna,3.5\n")
 	}
-	for _, tt := range []struct{ name, text, kind, want string }{
-		{"nothing", "", "text", ""},
-		{"blank lines", "\n \n\t\n", "text", ""},
-		{"short text", "one\ntwo", "text", "one\ntwo"},
-		{"text shows its end", "0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n\n10\n", "text", "1\n2\n3\n4\n5\n6\n7\n8\n9\n10"},
-		{"log", "2026-05-31T10:00:00Z start\n2026-05-31T10:00:01Z ERROR no disk\n", "log", "2026-05-31T10:00:00Z start\n2026-05-31T10:00:01Z ERROR no disk"},
-		{"log with brackets", "[INFO] a\n[INFO] b\n", "log", "[INFO] a\n[INFO] b"},
-		{"numbers in brackets are no JSON", "[1] building\n[2] testing\n", "text", "[1] building\n[2] testing"},
-		{"times of a log with a comma are no CSV", "2026-05-31 10:00:00,101 a\n2026-05-31 10:00:00,102 b\n2026-05-31 10:00:00,103 c", "log", "2026-05-31 10:00:00,101 a\n2026-05-31 10:00:00,102 b\n2026-05-31 10:00:00,103 c"},
-		{"progress draws over itself", "10 %\r50 %\r100 %\r\ndone\r\n", "text", "100 %\ndone"},
-		{"colours of a terminal", "\x1b[31mred\x1b[0m\x00", "text", "[31mred[0m"},
-		{"JSON on one line", `{"a":1,"b":[true,null],"c":{},"d":"x\"y"}`, "json", "{\n  \"a\": 1,\n  \"b\": [\n    true,\n    null\n  ],\n  \"c\": {"},
-		{"JSON as it stands", "{\n \"a\": 1,\n \"b\": 2,\n \"c\": 3,\n \"d\": 4,\n \"e\": 5,\n \"f\": 6,\n \"g\": 7\n}", "json", "{\n \"a\": 1,\n \"b\": 2,\n \"c\": 3,\n \"d\": 4,\n \"e\": 5,\n \"f\": 6,"},
-		{"lines of JSON", "{\"a\":1}\n{\"a\":2}\n", "json", "{\n  \"a\": 1\n}\n{\n  \"a\": 2\n}"},
-		{"JSON with a tail is text", "{\"a\":1}\nexit status 1\n", "text", "{\"a\":1}\nexit status 1"},
-		{"Go source is text", "{\n\tfor i := range x {\n", "text", "{\n for i := range x {"},
-		{"CSV", "id,name,score\n1,anna,2\n2,\"bo, b\",3\n3,cy,4\n", "csv", "id,name,score\n1,anna,2\n2,\"bo, b\",3"},
-		{"CSV by semicolons", "id;name\n1;a\n2;b\n", "csv", "id;name\n1;a\n2;b"},
-		{"large CSV", "id,name,score\n" + rows.String(), "csv", "id,name,score\n7,anna,3.5\n7,anna,3.5"},
-		{"prose with commas is text", "Well, it is so.\nNo, it is not.\nYes, it is.\n", "text", "Well, it is so.\nNo, it is not.\nYes, it is."},
-		{"long line", strings.Repeat("a", 30_000), "text", strings.Repeat("a", 198) + "…"},
-		{"one long line of many", strings.Repeat("a", 3_000) + "\nb", "text", strings.Repeat("a", 65) + "…\nb"},
+	for _, tt := range []struct{ name, text, want string }{
+		{"nothing", "", ""},
+		{"blank lines", "\n \n\t\n", ""},
+		{"short text", "one\ntwo", "one\ntwo"},
+		{"text shows its end", "0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n\n10\n", "1\n2\n3\n4\n5\n6\n7\n8\n9\n10"},
+		{"log", "2026-05-31T10:00:00Z start\n2026-05-31T10:00:01Z ERROR no disk\n", "2026-05-31T10:00:00Z start\n2026-05-31T10:00:01Z ERROR no disk"},
+		{"log with brackets", "[INFO] a\n[INFO] b\n", "[INFO] a\n[INFO] b"},
+		{"numbers in brackets are no JSON", "[1] building\n[2] testing\n", "[1] building\n[2] testing"},
+		{"times of a log with a comma are no CSV", "2026-05-31 10:00:00,101 a\n2026-05-31 10:00:00,102 b\n2026-05-31 10:00:00,103 c", "2026-05-31 10:00:00,101 a\n2026-05-31 10:00:00,102 b\n2026-05-31 10:00:00,103 c"},
+		{"progress draws over itself", "10 %\r50 %\r100 %\r\ndone\r\n", "100 %\ndone"},
+		{"colours of a terminal", "\x1b[31mred\x1b[0m\x00", "[31mred[0m"},
+		{"JSON on one line", `{"a":1,"b":[true,null],"c":{},"d":"x\"y"}`, "{\n  \"a\": 1,\n  \"b\": [\n    true,\n    null\n  ],\n  \"c\": {"},
+		{"JSON as it stands", "{\n \"a\": 1,\n \"b\": 2,\n \"c\": 3,\n \"d\": 4,\n \"e\": 5,\n \"f\": 6,\n \"g\": 7\n}", "{\n \"a\": 1,\n \"b\": 2,\n \"c\": 3,\n \"d\": 4,\n \"e\": 5,\n \"f\": 6,"},
+		{"lines of JSON", "{\"a\":1}\n{\"a\":2}\n", "{\n  \"a\": 1\n}\n{\n  \"a\": 2\n}"},
+		{"JSON with a tail is text", "{\"a\":1}\nexit status 1\n", "{\"a\":1}\nexit status 1"},
+		{"Go source is text", "{\n\tfor i := range x {\n", "{\n for i := range x {"},
+		{"CSV", "id,name,score\n1,anna,2\n2,\"bo, b\",3\n3,cy,4\n", "id,name,score\n1,anna,2\n2,\"bo, b\",3"},
+		{"CSV by semicolons", "id;name\n1;a\n2;b\n", "id;name\n1;a\n2;b"},
+		{"large CSV", "id,name,score\n" + rows.String(), "id,name,score\n7,anna,3.5\n7,anna,3.5"},
+		{"prose with commas is text", "Well, it is so.\nNo, it is not.\nYes, it is.\n", "Well, it is so.\nNo, it is not.\nYes, it is."},
+		{"long line", strings.Repeat("a", 30_000), strings.Repeat("a", 198) + "…"},
+		{"one long line of many", strings.Repeat("a", 3_000) + "\nb", strings.Repeat("a", 65) + "…\nb"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			kind, got := compaction.PreviewOf(tt.text, compaction.PreviewTokens)
-			if kind != tt.kind || got != tt.want {
-				t.Errorf("got %s %q, want %s %q", kind, got, tt.kind, tt.want)
+			got := compaction.PreviewOf(tt.text, compaction.PreviewTokens)
+			if got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
 	}
@@ -70,7 +70,7 @@ func FuzzPreviewText(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string, most int) {
 		most = max(0, min(most, 400))
-		_, got := compaction.PreviewOf(s, tidemark.Tokens(most))
+		got := compaction.PreviewOf(s, tidemark.Tokens(most))
 		if !utf8.ValidString(got) && utf8.ValidString(s) {
 			t.Errorf("preview of %q is not UTF-8: %q", s, got)
 		}

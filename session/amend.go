@@ -67,17 +67,11 @@ func (s *Session) amend(ctx context.Context, r *run, q queued, text string) erro
 		o.Reason, o.Edits = reasonRevoke, emptied(e.ID, m)
 		event = tidemark.Event{Type: "revoke", Text: "A message was taken back by who wrote it: it is not in view any more. The log keeps it."}
 	}
-	now := s.Runtime.Now()
-	stmts, err := s.log.AppendStmts(r.Log, tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(now)), Kind: tidemark.KindOverlay, At: now,
-		Payload: []byte(mustJSON(o)), Origin: tidemark.Origin{From: tidemark.FromPerson}})
+	_, stmts, err := s.overlayStmts(r.Log, tidemark.FromPerson, o)
 	if err != nil {
 		return err
 	}
-	more, err := s.eventStmts(r.Log, event)
-	if err != nil {
-		return err
-	}
-	if err := s.last(ctx, r, append(stmts, more...)...); err != nil {
+	if err := s.last(ctx, r, append(stmts, s.eventStmt(r.Log, event))...); err != nil {
 		return fmt.Errorf("amend entry %s: %w", e.ID, err)
 	}
 	s.hub.send(Notice{Type: NoticeEvent, Run: r.ID, Event: &event})

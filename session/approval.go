@@ -11,18 +11,15 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/approval"
-	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
 // approvalTables keep what the owner is asked. They are made with the first question.
-var approvalTables = [][]string{{
+var approvalTables = optional{"session_approvals", [][]string{{
 	`CREATE TABLE approvals(key TEXT NOT NULL, code TEXT NOT NULL, run TEXT NOT NULL, round INTEGER NOT NULL, n INTEGER NOT NULL, tool TEXT NOT NULL,
 		input TEXT NOT NULL, state TEXT NOT NULL, asked INTEGER NOT NULL, expires INTEGER NOT NULL, PRIMARY KEY(key, code)) WITHOUT ROWID`,
-}}
-
-const approvalSpace = "session_approvals"
+}}}
 
 // States of a question.
 const (
@@ -62,30 +59,6 @@ func (a Approval) same(b Approval) bool { return a.run == b.run && a.round == b.
 // decision, or when the time for it has passed.
 var errParked = errors.New("a tool call waits for the owner's decision")
 
-// openApprovals makes the tables, if they are not there.
-func (s *Session) openApprovals(ctx context.Context) error {
-	if s.asks.Load() {
-		return nil
-	}
-	if err := host.Migrate(ctx, s.DB, approvalSpace, approvalTables); err != nil {
-		return err
-	}
-	s.asks.Store(true)
-	return nil
-}
-
-// hasApprovals reports whether anything was ever asked here.
-func (s *Session) hasApprovals(ctx context.Context) (bool, error) {
-	if s.asks.Load() {
-		return true, nil
-	}
-	there, err := host.Migrated(ctx, s.DB, approvalSpace)
-	if err == nil && there {
-		err = s.openApprovals(ctx)
-	}
-	return there, err
-}
-
 const approvalColumns = `code, tool, input, state, asked, expires, run, round, n`
 
 func (s *Session) scanApproval(r tidemark.Row) Approval {
@@ -96,7 +69,7 @@ func (s *Session) scanApproval(r tidemark.Row) Approval {
 // Approvals lists the calls that wait for the owner's decision, oldest first.
 func (s *Session) Approvals(ctx context.Context) ([]Approval, error) {
 	out := []Approval{}
-	if there, err := s.hasApprovals(ctx); err != nil || !there {
+	if there, err := s.has(ctx, approvalTables); err != nil || !there {
 		return out, err
 	}
 	rows, err := s.DB.Query(ctx, `SELECT `+approvalColumns+` FROM approvals WHERE key = ? AND state = 'waiting' AND expires > ? ORDER BY asked, n LIMIT ?`,
@@ -113,7 +86,7 @@ func (s *Session) Approvals(ctx context.Context) ([]Approval, error) {
 // approvalOf returns the question of a code, whatever its state; ErrNotFound for none.
 func (s *Session) approvalOf(ctx context.Context, code string) (Approval, error) {
 	none := fmt.Errorf("no call of %s waits under the code %.20q: %w", s.Key, code, tidemark.ErrNotFound)
-	if there, err := s.hasApprovals(ctx); err != nil || !there {
+	if there, err := s.has(ctx, approvalTables); err != nil || !there {
 		return Approval{}, errors.Join(err, none)
 	}
 	rows, err := s.DB.Query(ctx, `SELECT `+approvalColumns+` FROM approvals WHERE key = ? AND code = ? LIMIT 1`, string(s.Key), strings.ToUpper(code))
@@ -127,7 +100,7 @@ func (s *Session) approvalOf(ctx context.Context, code string) (Approval, error)
 // not is told so, one that waits for a decision is marked.
 func (s *Session) judge(ctx context.Context, r *run, calls []call) error {
 	said := map[int]Approval{}
-	there, err := s.hasApprovals(ctx)
+	there, err := s.has(ctx, approvalTables)
 	if err != nil {
 		return err
 	}
@@ -219,7 +192,7 @@ func (s *Session) builtin(name string) bool {
 
 // park asks the owner about the calls that wait and lets the run rest. Nothing is asked twice.
 func (s *Session) park(ctx context.Context, r *run, calls []call) error {
-	if err := s.openApprovals(ctx); err != nil {
+	if err := s.open(ctx, approvalTables); err != nil {
 		return err
 	}
 	now := s.Runtime.Now()
@@ -279,10 +252,7 @@ func (s *Session) askStmts(ctx context.Context, r *run, fresh []Approval) ([]tid
 	if len(fresh) == 0 {
 		return nil, nil
 	}
-	stmts, err := s.eventStmts(r.Log, tidemark.Event{Type: "approval", Text: question(fresh, maxAskedTold), Data: []byte(mustJSON(fresh))})
-	if err != nil {
-		return nil, err
-	}
+	stmts := []tidemark.Stmt{s.eventStmt(r.Log, tidemark.Event{Type: "approval", Text: question(fresh, maxAskedTold), Data: []byte(mustJSON(fresh))})}
 	here, to := false, []tidemark.Origin(nil)
 	for _, o := range r.origins { // in the run of a schedule nobody is there, whoever made it
 		if o.Owner && o.Occasion == nil && o.Channel != ofModels {
@@ -374,7 +344,7 @@ func (s *Session) nothingDecided(ctx context.Context, run string) bool {
 
 // closeApprovals are what ends the questions of a run that ends before they are answered.
 func (s *Session) closeApprovals(ctx context.Context, r *run) ([]tidemark.Stmt, error) {
-	if there, err := s.hasApprovals(ctx); err != nil || !there {
+	if there, err := s.has(ctx, approvalTables); err != nil || !there {
 		return nil, err
 	}
 	rows, err := s.DB.Query(ctx, `SELECT `+approvalColumns+` FROM approvals WHERE key = ? AND run = ? AND state = 'waiting' LIMIT ?`, string(s.Key), r.ID, maxWaiting)
@@ -425,7 +395,7 @@ func (s *Session) parked(r *run) {
 
 // waitsBefore lists the calls that wait when their owner writes over a channel: theirs comes behind them.
 func (s *Session) waitsBefore(ctx context.Context, in Input) []Approval {
-	if in.Kind != InputMessage || in.Origin.To == nil || !in.Origin.Owner || !s.asks.Load() {
+	if in.Kind != InputMessage || in.Origin.To == nil || !in.Origin.Owner || !s.made.here(approvalTables) {
 		return nil
 	}
 	list, err := s.Approvals(ctx)

@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/archive"
-	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
@@ -21,20 +19,10 @@ const DefaultArtifactChars = 1024
 // artifactTables hold the results of tools over a threshold, compressed, each once for a conversation and its
 // branches: the entry keeps the reference. Rows are 2 KB on average, of which an index of its own would
 // leave a page each to overflow: with a number as key and the hash beside it they take 8 % less.
-var artifactTables = [][]string{{
+var artifactTables = optional{"session_artifacts", [][]string{{
 	`CREATE TABLE artifacts(
 		n INTEGER PRIMARY KEY, key TEXT NOT NULL, sha TEXT NOT NULL, size INTEGER NOT NULL, bytes BLOB NOT NULL, UNIQUE(key, sha))`,
-}}
-
-// large is which of the tables of large results are there: each costs memory while its object lives, so that
-// they are made with the first of these.
-type large struct {
-	artifacts atomic.Bool
-	pieces    atomic.Bool
-}
-
-// artifactSpace is the name of these tables among the migrations.
-const artifactSpace = "session_artifacts"
+}}}
 
 // inRow marks a reference whose bytes stand in the table of artifacts, and not in the bucket.
 const inRow = "row"
@@ -73,7 +61,7 @@ func (s *Session) artifactStmts(ctx context.Context, m tidemark.Message) (tidema
 		if len(packed)+minSaved > len(raw) {
 			continue
 		}
-		if err := s.openArtifacts(ctx); err != nil {
+		if err := s.open(ctx, artifactTables); err != nil {
 			return m, nil, err
 		}
 		sum := string(tidemark.HashOf(kept))
@@ -113,18 +101,6 @@ func withCall(kept []byte, id string, at int) []byte {
 	return append(raw, kept[at:]...)
 }
 
-// openArtifacts makes the table of artifacts, with the first of them.
-func (s *Session) openArtifacts(ctx context.Context) error {
-	if s.large.artifacts.Load() {
-		return nil
-	}
-	if err := host.Migrate(ctx, s.DB, artifactSpace, artifactTables); err != nil {
-		return err
-	}
-	s.large.artifacts.Store(true)
-	return nil
-}
-
 // Bounds of one query for artifacts.
 const (
 	artifactPage      = 64
@@ -137,16 +113,8 @@ func (s *Session) artifactsOf(ctx context.Context, refs []blobRef) (map[string]a
 	if len(refs) == 0 {
 		return nil, nil
 	}
-	if !s.large.artifacts.Load() {
-		switch ok, err := host.Migrated(ctx, s.DB, artifactSpace); {
-		case err != nil:
-			return nil, err
-		case !ok:
-			return nil, nil
-		}
-		if err := s.openArtifacts(ctx); err != nil {
-			return nil, err
-		}
+	if there, err := s.has(ctx, artifactTables); err != nil || !there {
+		return nil, err
 	}
 	out := make(map[string]artifact, len(refs))
 	for len(refs) > 0 {

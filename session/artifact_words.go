@@ -16,7 +16,6 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/archive"
-	"github.com/tidemark-ai/tidemark/host"
 )
 
 // The words of a message are in the index with it, up to wordsBytes of its text. A longer text is read to its
@@ -36,15 +35,13 @@ const (
 )
 
 // pieceTables are made with the first message whose text is longer than wordsBytes.
-var pieceTables = [][]string{{
+var pieceTables = optional{"session_pieces", [][]string{{
 	`CREATE TABLE unread(key TEXT NOT NULL, entry TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY(key, entry)) WITHOUT ROWID`,
 	// Which text of which message a row of the index is; at counts bytes of what searchable gives.
 	`CREATE TABLE pieces(n INTEGER PRIMARY KEY, key TEXT NOT NULL, seq INTEGER NOT NULL, at INTEGER NOT NULL, size INTEGER NOT NULL, text BLOB NOT NULL)`,
 	`CREATE UNIQUE INDEX pieces_of ON pieces(seq, at)`,
 	`CREATE VIRTUAL TABLE piece_words USING fts5(home, terms, content='', tokenize="unicode61 remove_diacritics 0 tokenchars '_-./@'")`,
-}}
-
-const pieceSpace = "session_pieces"
+}}}
 
 // dueWords is due while a text is not read to its end.
 const dueWords = "words"
@@ -108,11 +105,8 @@ func (s *Session) restStmts(ctx context.Context, e tidemark.Entry, full tidemark
 	if !e.Origin.Findable() || !longer(full, wordsBytes) {
 		return nil, nil
 	}
-	if !s.large.pieces.Load() {
-		if err := host.Migrate(ctx, s.DB, pieceSpace, pieceTables); err != nil {
-			return nil, err
-		}
-		s.large.pieces.Store(true)
+	if err := s.open(ctx, pieceTables); err != nil {
+		return nil, err
 	}
 	return []tidemark.Stmt{
 		{SQL: `INSERT INTO unread(key, entry, at) SELECT ?, ?, 0 WHERE NOT EXISTS (SELECT 1 FROM entries e JOIN pieces p ON p.seq = e.seq WHERE e.id = ?) ON CONFLICT(key, entry) DO NOTHING`,
@@ -141,22 +135,9 @@ func longer(m tidemark.Message, most int) bool {
 	return false
 }
 
-// hasPieces reports whether any long text was logged in this database.
-func (s *Session) hasPieces(ctx context.Context) (bool, error) {
-	if s.large.pieces.Load() {
-		return true, nil
-	}
-	ok, err := host.Migrated(ctx, s.DB, pieceSpace)
-	if ok && err == nil {
-		err = host.Migrate(ctx, s.DB, pieceSpace, pieceTables)
-		s.large.pieces.Store(err == nil)
-	}
-	return ok, err
-}
-
 // readRest puts the rest of long texts into the index, as much as is asked for.
 func (s *Session) readRest(ctx context.Context, most int) error {
-	if ok, err := s.hasPieces(ctx); err != nil || !ok {
+	if ok, err := s.has(ctx, pieceTables); err != nil || !ok {
 		return err
 	}
 	for {
@@ -273,7 +254,7 @@ type piece struct {
 // piecesWith finds the messages of some time that match a query of the index deep in a long text: for each the
 // piece that matches best.
 func (s *Session) piecesWith(ctx context.Context, l *lineage, match string, since, until int64) (map[int64]piece, error) {
-	if ok, err := s.hasPieces(ctx); err != nil || !ok {
+	if ok, err := s.has(ctx, pieceTables); err != nil || !ok {
 		return nil, err
 	}
 	own, args := "", []any{match, since, until}
@@ -298,7 +279,7 @@ func (s *Session) firstPieces(ctx context.Context, seqs []int64) (map[int64]piec
 	if len(seqs) == 0 {
 		return nil, nil
 	}
-	if ok, err := s.hasPieces(ctx); err != nil || !ok {
+	if ok, err := s.has(ctx, pieceTables); err != nil || !ok {
 		return nil, err
 	}
 	seqs = seqs[:min(len(seqs), tidemark.MaxParams-1)]

@@ -391,12 +391,7 @@ func (s *Session) install(ctx context.Context, r *run, v View, p *plan, part arc
 	if p.Act.Early {
 		event.Type = p.Act.By[0]
 	}
-	more, err := s.eventStmts(p.Log, event)
-	if err != nil {
-		return err
-	}
-	stmts = append(stmts, more...)
-	stmts = append(stmts, s.addUsage(p.Usage), spendStmt(r, p.Usage), p.doneStmt(), s.headStmt(size, p.Act.Early))
+	stmts = append(stmts, s.eventStmt(p.Log, event), s.addUsage(p.Usage), spendStmt(r, p.Usage), p.doneStmt(), s.headStmt(size, p.Act.Early))
 	stmts = append(stmts, s.dueStmt(dueOutbox, now.Add(outboxRetry), ""))      // if this life cannot tell the agent
 	if done.Short > 0 && p.Act.Summarize < 0 && s.pointing() && !p.Act.Early { // the next turn would plan the same little again
 		stmts = append(stmts, s.pauseStmt())

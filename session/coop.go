@@ -149,17 +149,14 @@ func (s *Session) tidyStmts(ctx context.Context, r *run, v View, reply tidemark.
 	if len(done.Edits) > 0 {
 		now := s.Runtime.Now()
 		o := tidemark.Overlay{By: []string{cleanupEvent}, Edits: done.Edits, Reason: "model", Before: v.Size, After: max(v.Size-freed, 0)}
-		entry := tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(now)), Kind: tidemark.KindOverlay, At: now, Payload: []byte(mustJSON(o)),
-			Origin: tidemark.Origin{From: tidemark.FromModel}}
-		if stmts, err = s.log.AppendStmts(r.Log, entry); err != nil {
+		if e.Overlay, stmts, err = s.overlayStmts(r.Log, tidemark.FromModel, o); err != nil {
 			return nil, nil, err
 		}
-		e.Overlay = entry.ID
 		stmts = append(stmts, tidemark.Stmt{SQL: `UPDATE heads SET context = max(context - ?, 0) WHERE key = ?`, Args: []any{int64(freed), string(s.Key)}, Want: 1})
 		if done.Pruned > 0 {
 			stmts = append(stmts, s.dueStmt(dueOutbox, now.Add(outboxRetry), ""))
 			if !s.settings().NoMemories {
-				stmts = append(stmts, s.evictedStmt(r.Log, entry.ID))
+				stmts = append(stmts, s.evictedStmt(r.Log, e.Overlay))
 			}
 		}
 	}
@@ -169,8 +166,7 @@ func (s *Session) tidyStmts(ctx context.Context, r *run, v View, reply tidemark.
 	}
 	r.untidy = refusals(done.Done)
 	event := tidemark.Event{Type: cleanupEvent, Text: tidyLine(done, freed), Data: []byte(mustJSON(e))}
-	told, err := s.eventStmts(r.Log, event)
-	return slices.Concat(stmts, more, told), &event, err
+	return append(append(stmts, more...), s.eventStmt(r.Log, event)), &event, nil
 }
 
 // tidyChecked refuses what the view could not show or what could not be archived, and archives what leaves whole. freed

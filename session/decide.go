@@ -57,16 +57,12 @@ func (s *Session) decisionStmts(ctx context.Context, a Approval, d tidemark.Deci
 		state, word = askAllowed, "Allowed"
 	}
 	text := fmt.Sprintf("%s: the tool %s (%s).", word, a.Tool, a.Code)
-	event, err := s.eventStmts(h.Log, tidemark.Event{Type: "approval", Text: text, Data: []byte(mustJSON(map[string]any{"code": a.Code, "allow": d.Allow, "by": d.By.Channel}))})
-	if err != nil {
-		return nil, "", err
-	}
-	stmts := append([]tidemark.Stmt{
+	return []tidemark.Stmt{
 		{SQL: `UPDATE approvals SET state = ? WHERE key = ? AND code = ? AND state = 'waiting'`, Args: []any{state, string(s.Key), a.Code}, Want: 1},
 		{SQL: `UPDATE runs SET updated = updated WHERE id = ? AND state = 'tools' AND error = ''`, Args: []any{a.run}, Want: 1}, // and nobody stopped it
 		s.closedStmt(a), s.dueStmt(dueRun, now, ""), s.dueStmt(dueOutbox, now, ""),
-	}, event...)
-	return stmts, text, nil
+		s.eventStmt(h.Log, tidemark.Event{Type: "approval", Text: text, Data: []byte(mustJSON(map[string]any{"code": a.Code, "allow": d.Allow, "by": d.By.Channel}))}),
+	}, text, nil
 }
 
 // closedStmt has the agent know that a question is no more.
@@ -200,15 +196,11 @@ func (s *Session) decideElsewhere(ctx context.Context, d tidemark.Decision) (str
 // that is written down, before it is told.
 func (s *Session) answerNow(ctx context.Context, in Input, log string, stmts []tidemark.Stmt, text string, then func()) error {
 	event := tidemark.Event{Type: "answer", Text: text}
-	more, err := s.eventStmts(log, event)
-	if err != nil {
-		return err
-	}
 	lines, err := s.tellStmts(ctx, log, []tidemark.Origin{in.Origin}, text)
 	if err != nil {
 		return err
 	}
-	if err := s.DB.Tx(ctx, append(append(stmts, more...), lines...)); err != nil {
+	if err := s.DB.Tx(ctx, append(append(stmts, s.eventStmt(log, event)), lines...)); err != nil {
 		return err
 	}
 	then()
@@ -232,15 +224,11 @@ func (s *Session) Relay(ctx context.Context, q tidemark.Question) error {
 		SQL:  `INSERT INTO inputs(key, id, kind, state, at, origin, payload, hash) VALUES(?, ?, 'say', 'done', ?, '{}', '', ?) ON CONFLICT(key, id) DO NOTHING`,
 		Args: []any{string(s.Key), id, s.Runtime.Now().UnixMilli(), inputHash("say", q.Code)}, Want: 1}}
 	event := tidemark.Event{Type: "approval", Text: text, Data: []byte(mustJSON([]Approval{a}))}
-	more, err := s.eventStmts(h.Log, event)
-	if err != nil {
-		return err
-	}
 	lines, err := s.tellStmts(ctx, h.Log, []tidemark.Origin{{To: q.To}}, text)
 	if err != nil {
 		return err
 	}
-	err = s.DB.Tx(ctx, append(append(stmts, more...), lines...))
+	err = s.DB.Tx(ctx, append(append(stmts, s.eventStmt(h.Log, event)), lines...))
 	if errors.Is(err, tidemark.ErrConflict) {
 		return nil // asked before
 	}

@@ -60,7 +60,7 @@ func (s *Session) endStmts(after time.Duration) []tidemark.Stmt {
 			stmts = append(stmts, e.EndStmts()...)
 		}
 	}
-	if s.asks.Load() {
+	if s.made.here(approvalTables) {
 		stmts = append(stmts, tidemark.Stmt{SQL: `DELETE FROM approvals WHERE key = ? AND expires < ?`, Args: []any{string(s.Key), s.Runtime.Now().Add(-keepApprovals).UnixMilli()}})
 	}
 	return append(stmts, s.restStmt(), s.dueStmt(dueOutbox, s.Runtime.Now().Add(after), ""))

@@ -19,13 +19,10 @@ import (
 
 // markedTables are there where the strategy episodes was in force once. short is what the operator was told last of how
 // far the view is over the budget.
-var markedTables = [][]string{{
+var markedTables = optional{"session_marked", [][]string{{
 	`CREATE TABLE marked(log TEXT NOT NULL, n INTEGER NOT NULL, record TEXT NOT NULL, PRIMARY KEY(log, n)) WITHOUT ROWID`,
 	`CREATE TABLE marked_logs(log TEXT PRIMARY KEY, upto INTEGER NOT NULL, short INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID`,
-}}
-
-// markedSpace is the name of the tables' version.
-const markedSpace = "session_marked"
+}}}
 
 // Bounds of what is read and written at a time.
 const (
@@ -81,7 +78,7 @@ func (s *Session) loadGraph(ctx context.Context, log string) (*marked, error) {
 		e = &compaction.Episodes{}
 	}
 	m := &marked{log: log, graph: e.NewGraph()}
-	there, err := host.Migrated(ctx, s.DB, markedSpace)
+	there, err := s.has(ctx, markedTables)
 	if !there || err != nil {
 		return m, err
 	}
@@ -211,7 +208,7 @@ func (s *Session) saveGraph(ctx context.Context, m *marked) {
 }
 
 func (s *Session) storeGraph(ctx context.Context, m *marked) error {
-	if err := s.openMarked(ctx); err != nil {
+	if err := s.open(ctx, markedTables); err != nil {
 		return err
 	}
 	changed, upto := m.graph.Save()
@@ -243,18 +240,6 @@ func (s *Session) storeGraph(ctx context.Context, m *marked) error {
 		return err
 	}
 	m.kept = upto
-	return nil
-}
-
-// openMarked makes the tables.
-func (s *Session) openMarked(ctx context.Context) error {
-	if s.markedThere.Load() {
-		return nil
-	}
-	if err := host.Migrate(ctx, s.DB, markedSpace, markedTables); err != nil {
-		return err
-	}
-	s.markedThere.Store(true)
 	return nil
 }
 

@@ -37,9 +37,9 @@ func (s *Session) ReadEpisode(ctx context.Context, name string, offset int) (str
 func MigrateAll(ctx context.Context, db tidemark.DB) (*host.Log, error) {
 	log, err := Migrate(ctx, db)
 	for space, tables := range map[string][][]string{
-		approvalSpace: approvalTables, artifactSpace: artifactTables, pieceSpace: pieceTables, markedSpace: markedTables, ledgerSpace: ledgerTables,
-		unsoundSpace: unsoundTables, skipSpace: skipTables, snapshotSpace: snapshotTables,
-		toolsetSpace: toolsetTables,
+		approvalTables.space: approvalTables.tables, artifactTables.space: artifactTables.tables, pieceTables.space: pieceTables.tables, markedTables.space: markedTables.tables, ledgerTables.space: ledgerTables.tables,
+		unsoundTables.space: unsoundTables.tables, skipTables.space: skipTables.tables, snapshotSpace: snapshotTables,
+		toolsetTables.space: toolsetTables.tables,
 	} {
 		if err == nil {
 			err = host.Migrate(ctx, db, space, tables)

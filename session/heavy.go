@@ -122,9 +122,7 @@ func (s *Session) lighten(ctx context.Context, r *run, spare int) error {
 		return nil
 	}
 	slices.Reverse(o.Edits)
-	now := s.Runtime.Now()
-	stmts, err := s.log.AppendStmts(r.Log, tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(now)), Kind: tidemark.KindOverlay, At: now,
-		Payload: []byte(mustJSON(o)), Origin: tidemark.Origin{From: tidemark.FromSystem}})
+	_, stmts, err := s.overlayStmts(r.Log, tidemark.FromSystem, o)
 	if err != nil {
 		return err
 	}

@@ -380,10 +380,8 @@ func (s *Session) Undo(ctx context.Context, overlay tidemark.EntryID) (changed b
 	if compaction.Lifted(rows)[overlay] {
 		return false, nil
 	}
-	now := s.Runtime.Now()
 	o := tidemark.Overlay{By: []string{"person"}, Lifts: []tidemark.EntryID{overlay}, Reason: "undo"}
-	stmts, err := s.log.AppendStmts(h.Log, tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(now)), Kind: tidemark.KindOverlay, At: now,
-		Payload: []byte(mustJSON(o)), Origin: tidemark.Origin{From: tidemark.FromPerson}})
+	_, stmts, err := s.overlayStmts(h.Log, tidemark.FromPerson, o)
 	if err != nil {
 		return false, err
 	}

@@ -38,10 +38,8 @@ func (s *Session) mend(ctx context.Context, r *run, v View, refused error) (bool
 	if len(edits) == 0 {
 		return false, nil
 	}
-	now := s.Runtime.Now()
 	o := tidemark.Overlay{By: []string{"session"}, Reason: "refused", Edits: edits}
-	stmts, err := s.log.AppendStmts(r.Log, tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(now)), Kind: tidemark.KindOverlay, At: now,
-		Payload: []byte(mustJSON(o)), Origin: tidemark.Origin{From: tidemark.FromSystem}})
+	_, stmts, err := s.overlayStmts(r.Log, tidemark.FromSystem, o)
 	if err != nil {
 		return false, err
 	}

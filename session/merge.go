@@ -173,13 +173,9 @@ func (s *Session) putNote(ctx context.Context, from tidemark.Key, out outcome, n
 	}
 	event := tidemark.Event{Type: "merge", Text: fmt.Sprintf("The outcome of branch %q stands here as a note.", out.name),
 		Data: []byte(mustJSON(Merged{Entry: e.ID, Key: s.Key, From: from, Text: text}))}
-	more, err := s.eventStmts(h.Log, event)
-	if err != nil {
-		return Merged{}, err
-	}
 	once := tidemark.Stmt{SQL: `INSERT INTO merges(log, seq, target, hash, entry) VALUES(?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
 		Args: []any{out.log, out.last, h.Log, sum, string(e.ID)}, Want: 1}
-	stmts = append(append([]tidemark.Stmt{once}, stmts...), more...)
+	stmts = append(append([]tidemark.Stmt{once}, stmts...), s.eventStmt(h.Log, event))
 	if err := s.DB.Tx(ctx, stmts); err != nil {
 		if !errors.Is(err, tidemark.ErrConflict) {
 			return Merged{}, err

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
@@ -30,7 +29,7 @@ const (
 
 // ledgerTables are of a space of their own and made when a person first writes over a channel: each table
 // and each index holds a page of memory in every live object, and most conversations need none of these.
-var ledgerTables = [][]string{{
+var ledgerTables = optional{"outbound", [][]string{{
 	// What is to be sent, in order. open is 1 while the sender has something to do with a row.
 	`CREATE TABLE outbound(
 		n INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL, state TEXT NOT NULL, open INTEGER NOT NULL, hold TEXT NOT NULL DEFAULT '',
@@ -41,7 +40,7 @@ var ledgerTables = [][]string{{
 	`CREATE INDEX outbound_id ON outbound(key, id) WHERE id <> ''`,
 	// What people wrote, by the platform's id of it, for those who answer it.
 	`CREATE TABLE heard(key TEXT NOT NULL, message TEXT NOT NULL, said TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY(key, message)) WITHOUT ROWID`,
-}}
+}}}
 
 // keepSettled is how long the ledger knows of a message that is settled, and what a person wrote for who
 // quotes it. The conversation itself keeps both.
@@ -49,7 +48,7 @@ const keepSettled = 30 * 24 * time.Hour
 
 // pruneStmts let go of what is older, at a reset; never of a message that is on its way.
 func (s *Session) pruneStmts(now time.Time) []tidemark.Stmt {
-	if !s.ledger.Load() {
+	if !s.made.here(ledgerTables) {
 		return nil
 	}
 	old := []any{string(s.Key), now.Add(-keepSettled).UnixMilli()}
@@ -60,32 +59,13 @@ func (s *Session) pruneStmts(now time.Time) []tidemark.Stmt {
 	}
 }
 
-// ledgerSpace is the name of the tables' version.
-const ledgerSpace = "outbound"
-
-// openLedger makes the tables of the ledger, if they are not there.
-func (s *Session) openLedger(ctx context.Context) error {
-	if s.ledger.Load() {
-		return nil
-	}
-	if err := host.Migrate(ctx, s.DB, ledgerSpace, ledgerTables); err != nil {
-		return err
-	}
-	s.ledger.Store(true)
-	return nil
-}
-
 // findLedger opens a ledger that an earlier life has made, and goes on with it. What that life was
 // handing over when it ended may have been sent or not.
 func (s *Session) findLedger(ctx context.Context) error {
 	if s.Courier == nil {
 		return nil
 	}
-	there, err := host.Migrated(ctx, s.DB, ledgerSpace)
-	if err != nil || !there {
-		return err
-	}
-	if err := s.openLedger(ctx); err != nil {
+	if there, err := s.has(ctx, ledgerTables); err != nil || !there {
 		return err
 	}
 	rows, err := s.DB.Query(ctx, `SELECT 1 FROM outbound WHERE key = ? AND open = 1 LIMIT 1`, string(s.Key))
@@ -138,7 +118,7 @@ func (s *Session) outRef(n int64) string { return string(s.Key) + "/" + strconv.
 // Outbound returns the newest messages of the ledger, newest first.
 func (s *Session) Outbound(ctx context.Context, limit int) ([]Outbound, error) {
 	out := []Outbound{}
-	if !s.ledger.Load() {
+	if !s.made.here(ledgerTables) {
 		return out, nil
 	}
 	rows, err := s.DB.Query(ctx, `SELECT `+outColumns+` FROM outbound WHERE key = ? ORDER BY n DESC LIMIT ?`, string(s.Key), min(limit, 1000))
@@ -235,9 +215,9 @@ func (s *Session) tellStmts(ctx context.Context, log string, from []tidemark.Ori
 		return nil, nil
 	}
 	if s.Courier == nil {
-		return s.muteStmts(log, to[0].To)
+		return s.muteStmts(log, to[0].To), nil
 	}
-	if err := s.openLedger(ctx); err != nil {
+	if err := s.open(ctx, ledgerTables); err != nil {
 		return nil, err
 	}
 	var stmts []tidemark.Stmt
@@ -250,10 +230,10 @@ func (s *Session) tellStmts(ctx context.Context, log string, from []tidemark.Ori
 }
 
 // muteStmts say, once a life, that answers have no way out.
-func (s *Session) muteStmts(log string, to tidemark.Address) ([]tidemark.Stmt, error) {
+func (s *Session) muteStmts(log string, to tidemark.Address) []tidemark.Stmt {
 	if s.mute.Swap(true) {
-		return nil, nil
+		return nil
 	}
 	s.Logger.Warn("answers are not sent: no channel is set up", "session", s.Key, "platform", to.Platform)
-	return s.eventStmts(log, tidemark.Event{Type: "error", Text: fmt.Sprintf("Answers stay in the log: no channel that sends over %s is set up here.", to.Platform)})
+	return []tidemark.Stmt{s.eventStmt(log, tidemark.Event{Type: "error", Text: fmt.Sprintf("Answers stay in the log: no channel that sends over %s is set up here.", to.Platform)})}
 }

@@ -26,7 +26,7 @@ const (
 
 // dispatch sends what is pending, if nobody in this life does. It returns at once.
 func (s *Session) dispatch() {
-	if s.Courier == nil || !s.ledger.Load() || s.life.Err() != nil {
+	if s.Courier == nil || !s.made.here(ledgerTables) || s.life.Err() != nil {
 		return
 	}
 	s.mu.Lock()
@@ -113,7 +113,7 @@ func (s *Session) sendLater(ctx context.Context, next time.Time) {
 
 // sendDue is what an alarm does: it puts itself off, and sends.
 func (s *Session) sendDue(ctx context.Context) error {
-	if s.Courier == nil || !s.ledger.Load() {
+	if s.Courier == nil || !s.made.here(ledgerTables) {
 		return s.sendUnset(ctx)
 	}
 	later := s.dueStmt(dueOut, s.Runtime.Now().Add(wakeRetry), "")
@@ -289,11 +289,7 @@ func (s *Session) settleWith(ctx context.Context, change tidemark.Stmt, text str
 		if err != nil {
 			return err
 		}
-		more, err := s.eventStmts(h.Log, event)
-		if err != nil {
-			return err
-		}
-		stmts = append(stmts, more...)
+		stmts = append(stmts, s.eventStmt(h.Log, event))
 	}
 	if err := s.DB.Tx(ctx, stmts); err != nil {
 		return err

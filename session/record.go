@@ -83,20 +83,30 @@ func (s *Session) pack(ctx context.Context, log string, r host.Range) (p archive
 	return p, last, err
 }
 
-// eventStmts appends an event to a log.
-func (s *Session) eventStmts(log string, e tidemark.Event) ([]tidemark.Stmt, error) {
+// eventStmt appends an event to a log.
+func (s *Session) eventStmt(log string, e tidemark.Event) tidemark.Stmt {
+	_, stmts, err := s.kindStmts(log, tidemark.KindEvent, tidemark.FromSystem, e)
+	if err != nil { // it needs no more than to be encoded
+		panic(fmt.Sprintf("append an event: %v", err))
+	}
+	return stmts[0]
+}
+
+// overlayStmts append an overlay to a log.
+func (s *Session) overlayStmts(log, from string, o tidemark.Overlay) (tidemark.EntryID, []tidemark.Stmt, error) {
+	return s.kindStmts(log, tidemark.KindOverlay, from, o)
+}
+
+func (s *Session) kindStmts(log string, kind tidemark.Kind, from string, v any) (tidemark.EntryID, []tidemark.Stmt, error) {
 	now := s.Runtime.Now()
-	return s.log.AppendStmts(log, tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(now)), Kind: tidemark.KindEvent, At: now,
-		Origin: tidemark.Origin{From: tidemark.FromSystem}, Payload: []byte(mustJSON(e))})
+	e := tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(now)), Kind: kind, At: now, Origin: tidemark.Origin{From: from}, Payload: []byte(mustJSON(v))}
+	stmts, err := s.log.AppendStmts(log, e)
+	return e.ID, stmts, err
 }
 
 // stepEvent takes a run a step with an event, behind what else is written with it, and tells who listens.
 func (s *Session) stepEvent(ctx context.Context, r *run, e tidemark.Event, stmts ...tidemark.Stmt) error {
-	more, err := s.eventStmts(r.Log, e)
-	if err != nil {
-		return err
-	}
-	if err := s.step(ctx, r, stateCalling, append(stmts, more...)...); err != nil {
+	if err := s.step(ctx, r, stateCalling, append(stmts, s.eventStmt(r.Log, e))...); err != nil {
 		return err
 	}
 	s.hub.send(Notice{Type: NoticeEvent, Run: r.ID, Event: &e})
@@ -105,15 +115,11 @@ func (s *Session) stepEvent(ctx context.Context, r *run, e tidemark.Event, stmts
 
 // lastEvent ends a command with an event, and with a message to who gave it.
 func (s *Session) lastEvent(ctx context.Context, r *run, e tidemark.Event) error {
-	stmts, err := s.eventStmts(r.Log, e)
-	if err != nil {
-		return err
-	}
 	lines, err := s.tellStmts(ctx, r.Log, r.origins, e.Text)
 	if err != nil {
 		return err
 	}
-	if err := s.last(ctx, r, append(stmts, lines...)...); err != nil {
+	if err := s.last(ctx, r, append([]tidemark.Stmt{s.eventStmt(r.Log, e)}, lines...)...); err != nil {
 		return err
 	}
 	s.hub.send(Notice{Type: NoticeEvent, Run: r.ID, Event: &e})

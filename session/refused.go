@@ -51,8 +51,6 @@ func (s *Session) setAside(ctx context.Context, r *run, why error) ([]tidemark.S
 	if len(edits) == 0 {
 		return nil, nil
 	}
-	now := s.Runtime.Now()
-	o := tidemark.Overlay{By: []string{"session"}, Reason: "refused", Edits: edits}
-	return s.log.AppendStmts(r.Log, tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(now)), Kind: tidemark.KindOverlay, At: now,
-		Payload: []byte(mustJSON(o)), Origin: tidemark.Origin{From: tidemark.FromSystem}})
+	_, stmts, err := s.overlayStmts(r.Log, tidemark.FromSystem, tidemark.Overlay{By: []string{"session"}, Reason: "refused", Edits: edits})
+	return stmts, err
 }

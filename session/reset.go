@@ -355,15 +355,11 @@ func (s *Session) move(ctx context.Context, r *run, x *resetting) error {
 		s.undueStmt(dueReset),
 	}
 	stmts = append(stmts, s.pruneStmts(now)...)
-	more, err := s.eventStmts(x.New, event)
-	if err != nil {
-		return err
-	}
 	lines, err := s.tellStmts(ctx, x.New, r.origins, done.people())
 	if err != nil {
 		return err
 	}
-	if err := s.last(ctx, r, append(append(stmts, more...), lines...)...); err != nil {
+	if err := s.last(ctx, r, append(append(stmts, s.eventStmt(x.New, event)), lines...)...); err != nil {
 		return fmt.Errorf("move to the new session: %w", err)
 	}
 	r.Log = x.New

@@ -34,11 +34,7 @@ func (s *Session) ports() room.Ports {
 			return []tidemark.Stmt{s.outboxStmt(id, kind, payload), s.dueStmt(dueOutbox, s.Runtime.Now().Add(outboxRetry), "")}
 		},
 		Announce: func(ctx context.Context, log string, e tidemark.Event, stmts ...tidemark.Stmt) error {
-			event, err := s.eventStmts(log, e)
-			if err != nil {
-				return err
-			}
-			if err := s.DB.Tx(ctx, append(event, stmts...)); err != nil {
+			if err := s.DB.Tx(ctx, append([]tidemark.Stmt{s.eventStmt(log, e)}, stmts...)); err != nil {
 				return err
 			}
 			s.hub.send(Notice{Type: NoticeEvent, Event: &e})

@@ -312,11 +312,7 @@ func (s *Session) fail(r *run, why error) {
 		kind = "abort"
 	}
 	if len(r.took) > 0 { // else it is tried again, and the log need not say so each time
-		event, err := s.eventStmts(r.Log, tidemark.Event{Type: kind, Text: Explain(why)})
-		if err != nil {
-			s.failed("record failure", nil, err)
-		}
-		stmts = append(stmts, event...)
+		stmts = append(stmts, s.eventStmt(r.Log, tidemark.Event{Type: kind, Text: Explain(why)}))
 		lines, err := s.tellStmts(ctx, r.Log, r.origins, Explain(why), told(why)...)
 		if err != nil {
 			s.failed("tell of a failure", nil, err)

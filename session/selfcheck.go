@@ -128,7 +128,7 @@ func (s *Session) recount(ctx context.Context, log string, edits []tidemark.Edit
 	if !slices.ContainsFunc(edits, func(e tidemark.Edit) bool { _, ok := compaction.MarkerOf(e); return ok }) {
 		return nil
 	}
-	if there, err := host.Migrated(ctx, s.DB, markedSpace); !there || err != nil {
+	if there, err := s.has(ctx, markedTables); !there || err != nil {
 		return err
 	}
 	placed, err := s.place(ctx, []host.Mark{{ID: "planned", Seq: 1 << 53, Overlay: tidemark.Overlay{Edits: edits}}})
@@ -380,26 +380,20 @@ func (s *Session) holds(ctx context.Context, seq int64, term string) (bool, erro
 // liftUnsound takes back an act that its check found unsound, as [Session.Undo] does, says so in the log,
 // and keeps the act from being repeated at once.
 func (s *Session) liftUnsound(ctx context.Context, r *run, p *plan, c Checked) error {
-	if err := s.openChecks(ctx); err != nil {
+	if err := s.open(ctx, unsoundTables); err != nil {
 		return err
 	}
-	now := s.Runtime.Now()
 	o := tidemark.Overlay{By: []string{"session"}, Lifts: []tidemark.EntryID{p.overlay}, Reason: "selfcheck"}
-	stmts, err := s.log.AppendStmts(p.Log, tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(now)), Kind: tidemark.KindOverlay, At: now,
-		Payload: []byte(mustJSON(o)), Origin: tidemark.Origin{From: tidemark.FromSystem}})
+	_, stmts, err := s.overlayStmts(p.Log, tidemark.FromSystem, o)
 	if err != nil {
 		return err
 	}
 	text := "The compaction was taken back: what it evicted could not be had again in full. " + strings.Join(c.Violations, "; ") + ". Everything is in view as before."
 	event := tidemark.Event{Type: "selfcheck", Text: text, Data: []byte(mustJSON(c))}
-	more, err := s.eventStmts(p.Log, event)
-	if err != nil {
-		return err
-	}
-	stmts = append(append(stmts, more...),
-		tidemark.Stmt{SQL: `INSERT INTO unsound(key, overlay, at, act, text) VALUES(?, ?, ?, ?, ?)`, Args: []any{string(s.Key), string(p.overlay), now.UnixMilli(), actHash(p.edits), strings.Join(c.Violations, "; ")}},
+	stmts = append(stmts, s.eventStmt(p.Log, event),
+		tidemark.Stmt{SQL: `INSERT INTO unsound(key, overlay, at, act, text) VALUES(?, ?, ?, ?, ?)`, Args: []any{string(s.Key), string(p.overlay), s.Runtime.Now().UnixMilli(), actHash(p.edits), strings.Join(c.Violations, "; ")}},
 		tidemark.Stmt{SQL: `DELETE FROM unsound WHERE key = ? AND n <= (SELECT n FROM unsound WHERE key = ? ORDER BY n DESC LIMIT 1 OFFSET ?)`, Args: []any{string(s.Key), string(s.Key), keepUnsound}},
-		tidemark.Stmt{SQL: `UPDATE heads SET prompt = '', context = ?, cooldown = ? WHERE key = ?`, Args: []any{int64(p.Size), now.Add(cooldowns[0]).UnixMilli(), string(s.Key)}, Want: 1})
+		tidemark.Stmt{SQL: `UPDATE heads SET prompt = '', context = ?, cooldown = ? WHERE key = ?`, Args: []any{int64(p.Size), s.Runtime.Now().Add(cooldowns[0]).UnixMilli(), string(s.Key)}, Want: 1})
 	if r.State == stateDone { // a command is over with its compaction; no other run may have begun
 		idle := tidemark.Stmt{SQL: `UPDATE heads SET active = active WHERE key = ? AND NOT EXISTS (SELECT 1 FROM runs WHERE key = ? AND state IN ('calling', 'tools'))`,
 			Args: []any{string(s.Key), string(s.Key)}, Want: 1}
@@ -416,19 +410,14 @@ func (s *Session) liftUnsound(ctx context.Context, r *run, p *plan, c Checked) e
 }
 
 // Tables of what self-checks found. A conversation with nothing to tell has none.
-var unsoundTables = [][]string{{
+var unsoundTables = optional{"session_selfcheck", [][]string{{
 	`CREATE TABLE unsound(n INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL, overlay TEXT NOT NULL, at INTEGER NOT NULL, act TEXT NOT NULL, text TEXT NOT NULL)`,
-}}
+}}}
 
 const (
-	unsoundSpace = "session_selfcheck"
-	keepUnsound  = 100 // of a conversation
-	unsoundRest  = 15 * time.Minute
+	keepUnsound = 100 // of a conversation
+	unsoundRest = 15 * time.Minute
 )
-
-func (s *Session) openChecks(ctx context.Context) error {
-	return host.Migrate(ctx, s.DB, unsoundSpace, unsoundTables)
-}
 
 // actHash names an act by what it evicts.
 func actHash(edits []tidemark.Edit) string {
@@ -441,7 +430,7 @@ func actHash(edits []tidemark.Edit) string {
 
 // wasUnsound refuses an act that a self-check has just taken back: it would be again.
 func (s *Session) wasUnsound(ctx context.Context, act compaction.Act) error {
-	there, err := host.Migrated(ctx, s.DB, unsoundSpace)
+	there, err := s.has(ctx, unsoundTables)
 	if err != nil || !there {
 		return err
 	}

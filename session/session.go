@@ -146,13 +146,11 @@ type Session struct {
 	mostTaken atomic.Int64            // tokens of the largest request that was taken in this life
 	leftOut   atomic.Int64            // tools that the model API takes no more of, as it was told in this life
 	doubts    atomic.Bool             // a refusal that nobody explains was for something else than the size
-	asks      atomic.Bool             // the tables of questions to the owner are there
 	frozen    atomic.Pointer[toolset] // the tools of others that are offered
 	thawed    atomic.Bool             // the system prompt was made anew, so they may be
-	ledger    atomic.Bool             // the tables of the ledger are there
+	made      made                    // the optional tables that are there
 	indexed   atomic.Bool             // all messages are in the index of words
 	mute      atomic.Bool             // it was said that no courier is there
-	large     large                   // the tables of large results that are there
 	napping   atomic.Bool             // a goroutine waits for the next try to send
 	skip      skipping                // the turn whose words wait for its end
 
@@ -160,10 +158,9 @@ type Session struct {
 	counted atomic.Pointer[sizeOf] // messages of the conversation, at some time
 	lately  atomic.Pointer[lately] // what the last recall read, where it is short
 
-	divided     atomic.Pointer[marked] // the graph of episodes, nil while somebody has it
-	markedThere atomic.Bool            // the tables of episodes are there
-	uncounted   atomic.Int64           // when a provider that did not count is asked again, in milliseconds
-	shortfall   atomic.Pointer[toldOf] // what the operator was told of a budget that is not met
+	divided   atomic.Pointer[marked] // the graph of episodes, nil while somebody has it
+	uncounted atomic.Int64           // when a provider that did not count is asked again, in milliseconds
+	shortfall atomic.Pointer[toldOf] // what the operator was told of a budget that is not met
 
 	digested digests     // what was told of the words of the conversation
 	descent  descent     // what it continues, as a branch

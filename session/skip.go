@@ -7,24 +7,20 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/memory"
 	"github.com/tidemark-ai/tidemark/recall"
 )
 
 // skipTables are there from the first turn that might be skipped: without recall.reconcile there are none.
-var skipTables = [][]string{{
+var skipTables = optional{"session_skip", [][]string{{
 	// Turns whose words wait for the end of the turn (open), and what was decided then: kept or skipped.
 	`CREATE TABLE skips(key TEXT NOT NULL, run TEXT NOT NULL, log TEXT NOT NULL, state TEXT NOT NULL, first INTEGER NOT NULL, at INTEGER NOT NULL,
 		ids TEXT NOT NULL DEFAULT '[]', bytes INTEGER NOT NULL DEFAULT 0, indexed INTEGER NOT NULL DEFAULT 0, PRIMARY KEY(key, run)) WITHOUT ROWID`,
 	// How much recall looks through, up to an entry, and how many messages it does not.
 	`CREATE TABLE working(key TEXT PRIMARY KEY, upto INTEGER NOT NULL DEFAULT 0, events INTEGER NOT NULL DEFAULT 0, bytes INTEGER NOT NULL DEFAULT 0, skipped INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID`,
 	`CREATE INDEX skips_first ON skips(key, first)`, // which turn a message is of
-}}
-
-// skipSpace is the name of the tables' version.
-const skipSpace = "session_skip"
+}}}
 
 // States of a row of skips.
 const (
@@ -47,9 +43,8 @@ const (
 
 // skipping is what a session knows of its turn in work and the tables. Its zero value is ready.
 type skipping struct {
-	found atomic.Bool            // looked for the tables
-	there atomic.Bool            // they are there
-	held  atomic.Pointer[string] // the run whose words wait
+	none atomic.Bool            // looked for the tables, and there were none
+	held atomic.Pointer[string] // the run whose words wait
 }
 
 // Skipped is the data of a skip event: a turn that recall leaves out unless it is asked for all.
@@ -76,30 +71,16 @@ func (s *Session) gate() memory.Gate {
 
 // hasSkips reports whether the tables are there, and makes none.
 func (s *Session) hasSkips(ctx context.Context) (bool, error) {
-	if s.skip.found.Load() {
-		return s.skip.there.Load(), nil
+	if s.skip.none.Load() && !s.made.here(skipTables) {
+		return false, nil
 	}
-	there, err := host.Migrated(ctx, s.DB, skipSpace)
-	if err != nil {
-		return false, err
-	}
-	if there {
-		return true, s.openSkips(ctx)
-	}
-	s.skip.found.Store(true)
-	return s.skip.there.Load(), nil
+	there, err := s.has(ctx, skipTables)
+	s.skip.none.Store(err == nil && !there)
+	return there, err
 }
 
 func (s *Session) openSkips(ctx context.Context) error {
-	if s.skip.there.Load() {
-		return nil
-	}
-	if err := host.Migrate(ctx, s.DB, skipSpace, skipTables); err != nil {
-		return err
-	}
-	s.skip.there.Store(true)
-	s.skip.found.Store(true)
-	return nil
+	return s.open(ctx, skipTables)
 }
 
 // hold lets the words of a turn wait for its end, when it may come out that it is skipped: a gate is there and
@@ -205,12 +186,8 @@ func (s *Session) decideStmts(ctx context.Context, r *run, reply tidemark.Entry)
 	}
 	event := tidemark.Event{Type: "skip", Text: fmt.Sprintf("%d messages of this turn are left out of recall, which looks through %d: they stand in the log, and `recall --all` finds them", len(turn), held.Events),
 		Data: []byte(mustJSON(x))}
-	more, err := s.eventStmts(r.Log, event)
-	if err != nil {
-		return nil, err
-	}
 	// What is skipped is counted once as such, and never as what is looked through.
-	return append(append(stmts, more...), tidemark.Stmt{
+	return append(stmts, s.eventStmt(r.Log, event), tidemark.Stmt{
 		SQL: `INSERT INTO working(key, upto, skipped) SELECT ?, max(seq), ? FROM entries WHERE log = ?
 			ON CONFLICT(key) DO UPDATE SET upto = excluded.upto, skipped = skipped + excluded.skipped`,
 		Args: []any{string(s.Key), len(turn), r.Log}}), nil

@@ -79,11 +79,8 @@ func (s *Session) eased(log string) {
 		return
 	}
 	s.hub.send(Notice{Type: NoticeStalled})
-	stmts, err := s.eventStmts(log, tidemark.Event{Type: "notice", Text: fmt.Sprintf("This conversation waited for %.0f s, nothing is lost: %s", s.Runtime.Now().Sub(st.since).Seconds(), st.why)})
-	if err == nil {
-		err = s.DB.Tx(s.life, stmts)
-	}
-	if err != nil {
+	told := s.eventStmt(log, tidemark.Event{Type: "notice", Text: fmt.Sprintf("This conversation waited for %.0f s, nothing is lost: %s", s.Runtime.Now().Sub(st.since).Seconds(), st.why)})
+	if err := s.DB.Tx(s.life, []tidemark.Stmt{told}); err != nil {
 		s.warn("record a stall", err)
 	}
 }

@@ -399,13 +399,5 @@ func (s *Session) postpone(ctx context.Context, r *run, p *plan, v View, why err
 	}
 	event := tidemark.Event{Type: "notice", Text: fmt.Sprintf("The compaction is put off until %s, at %d of %d tokens, and tried again until it is made: %s",
 		until.In(s.settings().Zone).Format("15:04 MST"), v.Size, s.settings().Window, noSummary(why))}
-	told, err := s.eventStmts(r.Log, event)
-	if err != nil {
-		return err
-	}
-	if err := s.step(ctx, r, stateCalling, append(stmts, told...)...); err != nil {
-		return err
-	}
-	s.hub.send(Notice{Type: NoticeEvent, Run: r.ID, Event: &event})
-	return nil
+	return s.stepEvent(ctx, r, event, stmts...)
 }

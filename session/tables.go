@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
@@ -162,6 +163,45 @@ func (s *Session) Info(ctx context.Context) (tidemark.SessionInfo, error) {
 		Messages: h.Messages, ContextTokens: h.Context, Window: s.settings().Window, Compactions: h.Compactions, Resets: h.Resets, Skipped: skipped, Usage: h.Usage}
 	err = s.asMain(ctx, &out)
 	return out, err
+}
+
+// optional are tables that a database has from their first row on: each costs memory while an object lives.
+type optional struct {
+	space  string // their name among the migrations
+	tables [][]string
+}
+
+// made notes which optional tables are there. Its zero value knows of none.
+type made struct{ seen sync.Map } // by their names
+
+// here reports whether tables are known to be there.
+func (m *made) here(o optional) bool {
+	_, ok := m.seen.Load(o.space)
+	return ok
+}
+
+// open makes tables, if they are not there.
+func (s *Session) open(ctx context.Context, o optional) error {
+	if s.made.here(o) {
+		return nil
+	}
+	if err := host.Migrate(ctx, s.DB, o.space, o.tables); err != nil {
+		return err
+	}
+	s.made.seen.Store(o.space, true)
+	return nil
+}
+
+// has reports whether tables are there, and makes none.
+func (s *Session) has(ctx context.Context, o optional) (bool, error) {
+	if s.made.here(o) {
+		return true, nil
+	}
+	there, err := host.Migrated(ctx, s.DB, o.space)
+	if err == nil && there {
+		err = s.open(ctx, o)
+	}
+	return there, err
 }
 
 // mustJSON encodes values of ours, which always encode.

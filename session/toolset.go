@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
@@ -41,11 +40,9 @@ const (
 type marking interface{ Mark() string }
 
 // toolsetTables keep the list. They are made where there are tools of others.
-var toolsetTables = [][]string{{
+var toolsetTables = optional{"session_tools", [][]string{{
 	`CREATE TABLE toolsets(key TEXT PRIMARY KEY, day TEXT NOT NULL, list TEXT NOT NULL) WITHOUT ROWID`,
-}}
-
-const toolsetSpace = "session_tools"
+}}}
 
 // offer returns the tools of others that the model is told of. It is called behind system, which makes the prompt anew
 // when the prefix breaks anyway.
@@ -55,7 +52,7 @@ func (s *Session) offer(ctx context.Context) ([]tidemark.Tool, error) {
 	}
 	set := s.frozen.Load()
 	if set == nil {
-		if err := host.Migrate(ctx, s.DB, toolsetSpace, toolsetTables); err != nil {
+		if err := s.open(ctx, toolsetTables); err != nil {
 			return nil, err
 		}
 		rows, err := s.DB.Query(ctx, `SELECT t.list FROM toolsets t JOIN heads h ON h.key = t.key AND h.prompt_day = t.day WHERE t.key = ? LIMIT 1`, string(s.Key))

@@ -114,10 +114,8 @@ func (s *Session) untry(ctx context.Context, r *run) error {
 	if len(r.trial.installed) == 0 {
 		return nil
 	}
-	now := s.Runtime.Now()
 	o := tidemark.Overlay{By: []string{"session"}, Lifts: r.trial.installed, Reason: string(fitDoubted)}
-	stmts, err := s.log.AppendStmts(r.Log, tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(now)), Kind: tidemark.KindOverlay, At: now,
-		Payload: []byte(mustJSON(o)), Origin: tidemark.Origin{From: tidemark.FromSystem}})
+	_, stmts, err := s.overlayStmts(r.Log, tidemark.FromSystem, o)
 	if err != nil {
 		return fmt.Errorf("take back a compaction: %w", err)
 	}
