@@ -15,6 +15,7 @@ import (
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/recall"
+	"github.com/tidemark-ai/tidemark/snapshot"
 )
 
 // Ports is what a room may use of its session.
@@ -58,8 +59,35 @@ type Ports struct {
 	Warn    func(what string, err error)
 	Observe func(kind, how string, count int)
 	Logger  *slog.Logger
+	// Past is what may be asked of the snapshots of the conversation.
+	Past Past
+	// Note appends a message to a log in which no turn is in work, with an event and what else is written before it, and
+	// tells both; tidemark.ErrConflict where a turn is, or a message came meanwhile.
+	Note func(ctx context.Context, log string, e tidemark.Entry, m tidemark.Message, ev tidemark.Event, stmts ...tidemark.Stmt) error
+	// Words reads a message of an entry without large blocks that have no words. done gives back the memory that it holds.
+	Words func(ctx context.Context, e tidemark.Entry) (m tidemark.Message, done func(), err error)
 	// NoteRoom returns the tokens that a room may push, and those with what must be heeded, however little is left.
 	NoteRoom func() (rest, all tidemark.Tokens)
+}
+
+// Past is what a room may ask of the snapshots of its conversation.
+type Past struct {
+	// May refuses what is of snapshots where a client keeps the history itself.
+	May func() error
+	// Find returns a snapshot by its id, and Node the node of one or of a branch; an unknown one is tidemark.ErrNotFound.
+	Find func(ctx context.Context, id string) (Place, error)
+	Node func(ctx context.Context, id string) (snapshot.Node, error)
+	// Branch returns the node of the branch that a log is of; none is tidemark.ErrNotFound.
+	Branch func(ctx context.Context, log string) (snapshot.Node, error)
+	// Taken returns the id of the first snapshot at a position of a log, "" for none.
+	Taken func(ctx context.Context, log string, seq int64) (string, error)
+}
+
+// Place is a snapshot, and where it ends.
+type Place struct {
+	snapshot.Node
+	Log string
+	Seq int64
 }
 
 // Maker makes a room of a session that is opened.
@@ -185,9 +213,6 @@ const DueVectors = "embed"
 
 // NoticeVectors is observed when an endpoint was asked for vectors.
 const NoticeVectors = "vectors"
-
-// PaceRest is how long work that goes through many rows rests between two pages.
-const PaceRest = time.Millisecond
 
 // Cooldowns are the pauses behind one failure, two, and more.
 var Cooldowns = [...]time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute}

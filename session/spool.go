@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 const (
@@ -25,7 +26,7 @@ type Spool struct {
 	id   string
 	size int64
 	pos  int64
-	pace pace
+	pace room.Pace
 
 	number int64  // of the row that is in chunk, from 0; -1 for none
 	chunk  []byte // is read many times over by a reader of lines
@@ -75,7 +76,7 @@ func (p *Spool) fill(r io.Reader, limit int64) error {
 		if ended {
 			return nil
 		}
-		if err := p.pace.did(p.ctx, p.s.Runtime, got); err != nil {
+		if err := p.pace.Did(p.ctx, p.s.Runtime, got); err != nil {
 			return err
 		}
 	}
@@ -129,7 +130,7 @@ func (p *Spool) load(number int64) error {
 	if p.number == number {
 		return nil
 	}
-	if err := p.pace.did(p.ctx, p.s.Runtime, spoolChunk); err != nil {
+	if err := p.pace.Did(p.ctx, p.s.Runtime, spoolChunk); err != nil {
 		return err
 	}
 	rows, err := p.s.DB.Query(p.ctx, `SELECT bytes FROM spool WHERE key = ? AND id = ? AND n = ? LIMIT 1`, string(p.s.Key), p.id, number)

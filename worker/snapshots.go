@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/room/snapshots"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/snapshot"
 )
@@ -143,7 +144,7 @@ func branch(c *request, choice bool) (any, error) {
 
 // postMerge brings the outcome of a branch back as a note.
 func postMerge(c *request) (any, error) {
-	var o session.MergeOptions
+	var o snapshots.MergeOptions
 	var from string
 	if err := c.decode(field{"from", "the key of a branch", &from}, field{"note", "a string", &o.Note}); err != nil {
 		return nil, err
@@ -155,14 +156,18 @@ func postMerge(c *request) (any, error) {
 	if o.From, err = tidemark.ParseKey(from); err != nil {
 		return nil, fmt.Errorf("body: \"from\": want the key of a branch: %w", err)
 	}
-	if err := bounded("note", o.Note, session.MaxNote); err != nil {
+	if err := bounded("note", o.Note, snapshots.MaxNote); err != nil {
 		return nil, err
 	}
 	s, err := c.session(false)
 	if err != nil {
 		return nil, err
 	}
-	m, err := s.Merge(c.r.Context(), o)
+	r, err := branchesOf(s)
+	if err != nil {
+		return nil, err
+	}
+	m, err := r.Merge(c.r.Context(), o)
 	if err != nil {
 		return nil, err
 	}
