@@ -41,6 +41,9 @@ type Ports struct {
 	// Due and Undue return what makes a kind of work due at a time, and what ends that.
 	Due   func(kind string, at time.Time, data string) tidemark.Stmt
 	Undue func(kind string) tidemark.Stmt
+	// Alarm has the host wake the session for what is due; Life ends with the session.
+	Alarm func(ctx context.Context)
+	Life  context.Context
 	// Outbox returns what keeps something for the agent until it has it, once for an id; Tell tells it at once. Agent is
 	// who owns the session: what it can take is found by type assertion.
 	Outbox func(id, kind string, payload any) []tidemark.Stmt
@@ -163,6 +166,11 @@ type Ender interface {
 // Waker is a room that does what is due; ok is false for a kind that is not its own.
 type Waker interface {
 	Wake(ctx context.Context, kind string) (ok bool, err error)
+}
+
+// Worker is a room that may be at work while no turn is: its session is not forgotten meanwhile.
+type Worker interface {
+	Working() bool
 }
 
 // Reporter is a room that tells the agent what it put into the outbox; ok is false for a kind that is not its own.

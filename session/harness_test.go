@@ -21,6 +21,7 @@ import (
 	"github.com/tidemark-ai/tidemark/room/reflection"
 	"github.com/tidemark-ai/tidemark/room/sittings"
 	"github.com/tidemark-ai/tidemark/room/snapshots"
+	"github.com/tidemark-ai/tidemark/room/spool"
 	"github.com/tidemark-ai/tidemark/room/task"
 	"github.com/tidemark-ai/tidemark/room/vectors"
 	"github.com/tidemark-ai/tidemark/session"
@@ -83,7 +84,7 @@ func unopened(t *testing.T, set session.Settings) *harness {
 
 // rooms makes the rooms of the session.
 func (h *harness) rooms() []room.Maker {
-	out := []room.Maker{task.Make(h.taskState), snapshots.Make}
+	out := []room.Maker{task.Make(h.taskState), snapshots.Make, spool.Make}
 	if h.embedder != nil {
 		out = append(out, vectors.Make(h.embedder))
 	}

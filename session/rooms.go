@@ -45,7 +45,7 @@ func (s *Session) ports() room.Ports {
 			return nil
 		},
 		Past: s.past(), Note: s.putNote, Words: s.wordy,
-		MayChange: s.mayChange, NoteRoom: s.noteRoom, Due: s.dueStmt, Undue: s.undueStmt,
+		Alarm: s.setAlarm, Life: s.life, MayChange: s.mayChange, NoteRoom: s.noteRoom, Due: s.dueStmt, Undue: s.undueStmt,
 		Observe: func(kind, how string, count int) {
 			if s.Config.Observe != nil {
 				s.Config.Observe(Notice{Type: kind, Text: how, Count: count})

@@ -9,8 +9,19 @@ import (
 	"testing/iotest"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/room/spool"
 	"github.com/tidemark-ai/tidemark/session"
 )
+
+// spooled is the room of spools.
+func (h *harness) spooled() *spool.Room {
+	h.t.Helper()
+	r, ok := session.Room[*spool.Room](h.Session)
+	if !ok {
+		h.t.Fatal("the session has no room for spools")
+	}
+	return r
+}
 
 // rows counts what a spool has in the database.
 func (h *harness) rows() (n int64) {
@@ -42,7 +53,7 @@ func TestSpool(t *testing.T) {
 		for i := range raw {
 			raw[i] = byte(i * 7 >> 3)
 		}
-		p, err := h.Spool(t.Context(), iotest.HalfReader(bytes.NewReader(raw)), int64(size))
+		p, err := h.spooled().Keep(t.Context(), iotest.HalfReader(bytes.NewReader(raw)), int64(size))
 		if err != nil {
 			t.Fatalf("%d bytes: %v", size, err)
 		}
@@ -80,18 +91,18 @@ func TestSpoolEnds(t *testing.T) {
 		{"breaks off", t.Context(), io.MultiReader(bytes.NewReader(make([]byte, 600_000)), iotest.ErrReader(broken)), broken},
 		{"the client left", gone, bytes.NewReader(make([]byte, 600_000)), context.Canceled},
 	} {
-		if _, err := h.Spool(tc.ctx, tc.from, 1<<20); !errors.Is(err, tc.want) {
+		if _, err := h.spooled().Keep(tc.ctx, tc.from, 1<<20); !errors.Is(err, tc.want) {
 			t.Errorf("%s: %v, want %v", tc.name, err, tc.want)
 		}
 		if h.rows() != 0 || h.Working() {
 			t.Errorf("%s: %d rows stay, working %v", tc.name, h.rows(), h.Working())
 		}
 	}
-	first, err := h.Spool(t.Context(), bytes.NewReader(make([]byte, 600_000)), 1<<20)
+	first, err := h.spooled().Keep(t.Context(), bytes.NewReader(make([]byte, 600_000)), 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.Spool(t.Context(), bytes.NewReader(nil), 1<<20); !errors.Is(err, tidemark.ErrBusy) {
+	if _, err := h.spooled().Keep(t.Context(), bytes.NewReader(nil), 1<<20); !errors.Is(err, tidemark.ErrBusy) {
 		t.Errorf("a second beside the first: %v, want ErrBusy", err)
 	}
 	if err := first.Close(); err != nil || h.rows() != 0 {
@@ -103,7 +114,7 @@ func TestSpoolEnds(t *testing.T) {
 // this life is read; an object that should be gone does not read rows of another.
 func TestSpoolAfterCrash(t *testing.T) {
 	h := newAlone(t, session.Settings{})
-	old, err := h.Spool(t.Context(), bytes.NewReader(make([]byte, 600_000)), 1<<20)
+	old, err := h.spooled().Keep(t.Context(), bytes.NewReader(make([]byte, 600_000)), 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
