@@ -15,6 +15,7 @@ import (
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/recall"
+	"github.com/tidemark-ai/tidemark/snapshot"
 )
 
 // Ports is what a room may use of its session.
@@ -40,6 +41,9 @@ type Ports struct {
 	// Due and Undue return what makes a kind of work due at a time, and what ends that.
 	Due   func(kind string, at time.Time, data string) tidemark.Stmt
 	Undue func(kind string) tidemark.Stmt
+	// Alarm has the host wake the session for what is due; Life ends with the session.
+	Alarm func(ctx context.Context)
+	Life  context.Context
 	// Outbox returns what keeps something for the agent until it has it, once for an id; Tell tells it at once. Agent is
 	// who owns the session: what it can take is found by type assertion.
 	Outbox func(id, kind string, payload any) []tidemark.Stmt
@@ -58,8 +62,35 @@ type Ports struct {
 	Warn    func(what string, err error)
 	Observe func(kind, how string, count int)
 	Logger  *slog.Logger
+	// Past is what may be asked of the snapshots of the conversation.
+	Past Past
+	// Note appends a message to a log in which no turn is in work, with an event and what else is written before it, and
+	// tells both; tidemark.ErrConflict where a turn is, or a message came meanwhile.
+	Note func(ctx context.Context, log string, e tidemark.Entry, m tidemark.Message, ev tidemark.Event, stmts ...tidemark.Stmt) error
+	// Words reads a message of an entry without large blocks that have no words. done gives back the memory that it holds.
+	Words func(ctx context.Context, e tidemark.Entry) (m tidemark.Message, done func(), err error)
 	// NoteRoom returns the tokens that a room may push, and those with what must be heeded, however little is left.
 	NoteRoom func() (rest, all tidemark.Tokens)
+}
+
+// Past is what a room may ask of the snapshots of its conversation.
+type Past struct {
+	// May refuses what is of snapshots where a client keeps the history itself.
+	May func() error
+	// Find returns a snapshot by its id, and Node the node of one or of a branch; an unknown one is tidemark.ErrNotFound.
+	Find func(ctx context.Context, id string) (Place, error)
+	Node func(ctx context.Context, id string) (snapshot.Node, error)
+	// Branch returns the node of the branch that a log is of; none is tidemark.ErrNotFound.
+	Branch func(ctx context.Context, log string) (snapshot.Node, error)
+	// Taken returns the id of the first snapshot at a position of a log, "" for none.
+	Taken func(ctx context.Context, log string, seq int64) (string, error)
+}
+
+// Place is a snapshot, and where it ends.
+type Place struct {
+	snapshot.Node
+	Log string
+	Seq int64
 }
 
 // Maker makes a room of a session that is opened.
@@ -137,6 +168,11 @@ type Waker interface {
 	Wake(ctx context.Context, kind string) (ok bool, err error)
 }
 
+// Worker is a room that may be at work while no turn is: its session is not forgotten meanwhile.
+type Worker interface {
+	Working() bool
+}
+
 // Reporter is a room that tells the agent what it put into the outbox; ok is false for a kind that is not its own.
 type Reporter interface {
 	Report(ctx context.Context, kind string, payload []byte) (ok bool, err error)
@@ -185,9 +221,6 @@ const DueVectors = "embed"
 
 // NoticeVectors is observed when an endpoint was asked for vectors.
 const NoticeVectors = "vectors"
-
-// PaceRest is how long work that goes through many rows rests between two pages.
-const PaceRest = time.Millisecond
 
 // Cooldowns are the pauses behind one failure, two, and more.
 var Cooldowns = [...]time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute}

@@ -13,6 +13,7 @@ import (
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // Prompt is the request of a call that was made, built again from the log.
@@ -146,10 +147,10 @@ func WriteRequest(w io.Writer, req tidemark.Request) error {
 // hashRequest hashes a request piece by piece: whole it may not fit into memory a second time.
 func (s *Session) hashRequest(ctx context.Context, req tidemark.Request) (string, error) {
 	h := sha256.New()
-	var pace pace
+	var pace room.Pace
 	for piece := range pieces(req) {
 		h.Write(piece)
-		if err := pace.did(ctx, s.Runtime, len(piece)); err != nil {
+		if err := pace.Did(ctx, s.Runtime, len(piece)); err != nil {
 			return "", err
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/archive"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // The words of a message are in the index with it, up to wordsBytes of its text. A longer text is read to its
@@ -184,7 +185,7 @@ func (s *Session) readPieces(ctx context.Context, id tidemark.EntryID, seq int64
 	if err != nil {
 		return 0, err
 	}
-	var pace pace
+	var pace room.Pace
 	for done < most {
 		stmts, next, err := s.pieceStmts(m, home, id, seq, at)
 		if err == nil {
@@ -194,7 +195,7 @@ func (s *Session) readPieces(ctx context.Context, id tidemark.EntryID, seq int64
 			return done, err
 		}
 		done, at = done+next-at, next
-		if err := pace.did(ctx, s.Runtime, paceBytes); err != nil { // a piece is as much work as anything
+		if err := pace.Did(ctx, s.Runtime, room.PaceBytes); err != nil { // a piece is as much work as anything
 			return done, err
 		}
 	}

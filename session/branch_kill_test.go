@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/room/snapshots"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -61,7 +62,7 @@ func TestKillBranching(t *testing.T) {
 			return err
 		}, `SELECT (SELECT count(*) FROM branches) LIMIT 1`},
 		{"merge", func(o *harness) error {
-			_, err := o.Merge(t.Context(), session.MergeOptions{From: made.Key, Note: fmt.Sprint("note ", names)})
+			_, err := o.Merge(t.Context(), snapshots.MergeOptions{From: made.Key, Note: fmt.Sprint("note ", names)})
 			return err
 		}, `SELECT count(*) FROM merges LIMIT 1`},
 	} {
@@ -98,6 +99,9 @@ func TestKillBranching(t *testing.T) {
 // whole holds that every branch has its log, head, ref and overlays, and every note its entry.
 func (h *harness) whole(at string) {
 	h.t.Helper()
+	if err := snapshots.Migrate(h.t.Context(), h.db); err != nil {
+		h.t.Fatal(err)
+	}
 	for what, sql := range map[string]string{
 		"branches without a head":  `SELECT count(*) FROM branches b WHERE NOT EXISTS (SELECT 1 FROM heads h WHERE h.key = b.key) LIMIT 1`,
 		"heads without a log":      `SELECT count(*) FROM heads h WHERE NOT EXISTS (SELECT 1 FROM logs l WHERE l.id = h.log AND l.key = h.key) LIMIT 1`,

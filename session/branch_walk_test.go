@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tidemark-ai/tidemark/room/snapshots"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/snapshot"
 )
@@ -78,7 +79,7 @@ func walk(t *testing.T, r *rand.Rand, acts int) {
 			}
 			word++
 			what = fmt.Sprintf("word%dx", word)
-			m, err := s.Merge(t.Context(), session.MergeOptions{From: from.key, Note: what})
+			m, err := s.Merge(t.Context(), snapshots.MergeOptions{From: from.key, Note: what})
 			if err != nil {
 				t.Fatal(err)
 			}

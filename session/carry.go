@@ -121,7 +121,7 @@ func (s *Session) lastEntry(ctx context.Context, log string, seq int64) (tidemar
 
 // exportLog writes the entries of one log up to a position, some at a time.
 func (s *Session) exportLog(ctx context.Context, out *snapshot.Writer, log string, to int64) error {
-	var pace pace
+	var pace room.Pace
 	for after := int64(0); ; {
 		page, err := s.log.Forward(ctx, log, after, to)
 		if err != nil || len(page) == 0 {
@@ -136,7 +136,7 @@ func (s *Session) exportLog(ctx context.Context, out *snapshot.Writer, log strin
 				return fmt.Errorf("entry %s: %w", e.ID, err)
 			}
 			after = e.Seq
-			if err := pace.did(ctx, s.Runtime, len(line)); err != nil {
+			if err := pace.Did(ctx, s.Runtime, len(line)); err != nil {
 				return err
 			}
 		}

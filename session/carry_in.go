@@ -13,6 +13,7 @@ import (
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/room"
 	"github.com/tidemark-ai/tidemark/snapshot"
 )
 
@@ -193,7 +194,7 @@ func (im *carrier) flush(ctx context.Context) error {
 	}
 	im.entries += int64(len(im.page))
 	im.page, im.size = nil, 0
-	return im.s.Runtime.Sleep(ctx, paceRest)
+	return im.s.Runtime.Sleep(ctx, room.PaceRest)
 }
 
 // ends notes where snapshots are that end with an entry.
@@ -292,7 +293,7 @@ func (im *carrier) move(ctx context.Context) (Carried, error) {
 		{SQL: `UPDATE runs SET log = ? WHERE id = ?`, Args: []any{head, im.r.ID}, Want: 1},
 		{SQL: `UPDATE heads SET log = ?, title = CASE title WHEN '' THEN ? ELSE title END, active = ?, messages = ?, context = ?, prompt = '' WHERE key = ? AND log = ?`,
 			Args: []any{head, clip.Bytes(im.more.Title, maxTitle), now.UnixMilli(), im.messages, int64(size), string(s.Key), im.r.Log}, Want: 1},
-		s.dueStmt(dueIndex, now, fmt.Sprint(logEnd)),
+		s.dueStmt(dueIndex, now, fmt.Sprint(room.LogEnd)),
 		s.continues(head, node.ID, now),
 	}...)
 	stmts = append(stmts, s.carriedSnapshot(n)...)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/host"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // What an import has read stands in logs under a key that no session has, until the archive is known to be whole. One
@@ -116,7 +117,7 @@ func (s *Session) clearStaging(ctx context.Context, write func(...tidemark.Stmt)
 		if err := write(stmts...); err != nil || len(rows) == 0 {
 			return err
 		}
-		if err := s.Runtime.Sleep(ctx, paceRest); err != nil {
+		if err := s.Runtime.Sleep(ctx, room.PaceRest); err != nil {
 			return err
 		}
 	}

@@ -193,3 +193,15 @@ func TestSnapshotToldByEach(t *testing.T) {
 		t.Errorf("%d of 2 conversations tell of it: %q", n, h.outbox())
 	}
 }
+
+// ring makes something due now and wakes the session.
+func (h *harness) ring(kind string) {
+	h.t.Helper()
+	now := tidemark.Stmt{SQL: `UPDATE due SET at = 0 WHERE kind = ? AND key = ?`, Args: []any{kind, string(h.key)}, Want: 1}
+	if err := h.db.Tx(h.t.Context(), []tidemark.Stmt{now}); err != nil {
+		h.t.Fatal(err)
+	}
+	if err := h.Wake(h.t.Context()); err != nil {
+		h.t.Fatal(err)
+	}
+}

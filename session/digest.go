@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/recall"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // Wide is an [Agent] that looks into its other conversations. It knows by digests, which sessions tell it,
@@ -185,7 +186,7 @@ func (s *Session) lastMessage(ctx context.Context) (int64, error) {
 func (s *Session) digestParts(ctx context.Context, head int64) ([]recall.DigestPart, error) {
 	d := &s.digested
 	var parts []recall.DigestPart
-	var pace pace
+	var pace room.Pace
 	for read := 0; d.last < head && read < digestMessages && len(parts) < digestParts; {
 		rows, err := s.DB.Query(ctx, `SELECT e.seq FROM logs l CROSS JOIN entries e WHERE l.key BETWEEN ? AND ? AND e.log = l.id AND e.kind = 'message' AND e.seq > ? ORDER BY e.seq LIMIT ?`,
 			append(s.ends(), d.last, digestPage)...)
@@ -215,7 +216,7 @@ func (s *Session) digestParts(ctx context.Context, head int64) ([]recall.DigestP
 				parts = append(parts, recall.DigestPart{First: d.next, Last: d.last, Closed: true, Digest: d.open.Build().Encode()})
 				d.open, d.next = recall.DigestBuilder{}, d.last+1
 			}
-			if err := pace.did(ctx, s.Runtime, len(e.Payload)); err != nil {
+			if err := pace.Did(ctx, s.Runtime, len(e.Payload)); err != nil {
 				return parts, err
 			}
 		}

@@ -23,7 +23,6 @@ const (
 	dueEvicted = "evicted:" // before an overlay: what it took out of the view unread
 	dueAgain   = "again"    // a summary that an extract stands in for
 	dueStaging = "import"   // clear what an import left that broke off
-	dueSpool   = "spool"    // look whether a kept log is read still
 	dueOut     = "out"      // send what is pending
 	dueDigest  = "digest"   // tell the agent which words are new
 )
@@ -150,8 +149,6 @@ func (s *Session) Wake(ctx context.Context) error {
 			err = s.readQuietly(ctx)
 		case dueIndex:
 			err = s.indexQuietly(ctx)
-		case dueSpool:
-			err = s.sweepSpool(ctx)
 		case dueStaging:
 			err = s.sweepStaging(ctx)
 		case dueDigest:

@@ -11,6 +11,7 @@ import (
 	"github.com/tidemark-ai/tidemark/episodes"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // The episodes of a log are derived from its messages and kept, so that nobody reads a long log for them again: a row
@@ -82,7 +83,7 @@ func (s *Session) loadGraph(ctx context.Context, log string) (*marked, error) {
 	if !there || err != nil {
 		return m, err
 	}
-	for at, end := log, logEnd; at != ""; {
+	for at, end := log, room.LogEnd; at != ""; {
 		upto, rows, err := s.savedEpisodes(ctx, at)
 		if err != nil {
 			return nil, err
@@ -108,7 +109,7 @@ func (s *Session) loadGraph(ctx context.Context, log string) (*marked, error) {
 // savedEpisodes reads the rows of a log; upto is 0 where there are none. Each page says up to where the log is in them, so
 // that rows of two saves are never taken for one.
 func (s *Session) savedEpisodes(ctx context.Context, log string) (upto int64, out []episodes.Episode, err error) {
-	var pace pace
+	var pace room.Pace
 	for {
 		rows, err := s.DB.Query(ctx, `SELECT l.upto, coalesce(m.record, '') FROM marked_logs l LEFT JOIN marked m ON m.log = l.log AND m.n > ? WHERE l.log = ? ORDER BY m.n LIMIT ?`,
 			len(out), log, markedPage)
@@ -135,7 +136,7 @@ func (s *Session) savedEpisodes(ctx context.Context, log string) (upto int64, ou
 				return 0, nil, nil
 			}
 			out = append(out, e)
-			if err := pace.did(ctx, s.Runtime, len(r.Bytes(1))); err != nil {
+			if err := pace.Did(ctx, s.Runtime, len(r.Bytes(1))); err != nil {
 				return 0, nil, err
 			}
 		}
@@ -160,14 +161,14 @@ func (s *Session) dropEpisodes(ctx context.Context, log string, upto int64) {
 // followLog adds what the log has behind the graph. Large blocks stay references: which tool they are of and whether it
 // failed stands beside them.
 func (s *Session) followLog(ctx context.Context, m *marked) error {
-	skeletons, err := s.log.Skeletons(ctx, m.log, host.Range{From: m.graph.Upto() + 1, To: logEnd})
+	skeletons, err := s.log.Skeletons(ctx, m.log, host.Range{From: m.graph.Upto() + 1, To: room.LogEnd})
 	if err != nil || len(skeletons) == 0 {
 		return err
 	}
 	n, open := len(m.graph.Episodes()), m.graph.Active()
-	var pace pace
+	var pace room.Pace
 	for at := 0; at < len(skeletons); {
-		seqs := pageOf(skeletons[at:])
+		seqs := room.PageOf(skeletons[at:])
 		entries, err := s.log.Payloads(ctx, seqs)
 		if err != nil {
 			return err
@@ -178,7 +179,7 @@ func (s *Session) followLog(ctx context.Context, m *marked) error {
 				return fmt.Errorf("read entry %s: %w", e.ID, err)
 			}
 			m.graph.Add(episodes.Message{ID: e.ID, Seq: e.Seq, Tokens: skeletons[at+i].Tokens, Content: msg})
-			if err := pace.did(ctx, s.Runtime, len(e.Payload)); err != nil {
+			if err := pace.Did(ctx, s.Runtime, len(e.Payload)); err != nil {
 				return err
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/episodes"
 	"github.com/tidemark-ai/tidemark/host"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // EpisodeText is a page of an episode as it stands in the log.
@@ -103,7 +104,7 @@ func findEpisode(all []*episodes.Episode, name string) (found episodes.Episode, 
 	case n+1 < len(all):
 		return *all[n], all[n+1].From.Seq, nil
 	}
-	return *all[n], logEnd, nil
+	return *all[n], room.LogEnd, nil
 }
 
 // partOf returns what of a message is of an episode. mine are the calls of it so far.

@@ -8,6 +8,8 @@ import (
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/room/reflection"
 	"github.com/tidemark-ai/tidemark/room/sittings"
+	"github.com/tidemark-ai/tidemark/room/snapshots"
+	"github.com/tidemark-ai/tidemark/room/spool"
 	"github.com/tidemark-ai/tidemark/room/task"
 	"github.com/tidemark-ai/tidemark/room/vectors"
 )
@@ -46,7 +48,7 @@ func MigrateAll(ctx context.Context, db tidemark.DB) (*host.Log, error) {
 		}
 	}
 	if err == nil {
-		err = errors.Join(task.Migrate(ctx, db), vectors.Migrate(ctx, db), sittings.Migrate(ctx, db), reflection.Migrate(ctx, db))
+		err = errors.Join(task.Migrate(ctx, db), snapshots.Migrate(ctx, db), spool.Migrate(ctx, db), vectors.Migrate(ctx, db), sittings.Migrate(ctx, db), reflection.Migrate(ctx, db))
 	}
 	return log, err
 }

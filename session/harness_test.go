@@ -20,6 +20,8 @@ import (
 	"github.com/tidemark-ai/tidemark/room"
 	"github.com/tidemark-ai/tidemark/room/reflection"
 	"github.com/tidemark-ai/tidemark/room/sittings"
+	"github.com/tidemark-ai/tidemark/room/snapshots"
+	"github.com/tidemark-ai/tidemark/room/spool"
 	"github.com/tidemark-ai/tidemark/room/task"
 	"github.com/tidemark-ai/tidemark/room/vectors"
 	"github.com/tidemark-ai/tidemark/session"
@@ -82,7 +84,7 @@ func unopened(t *testing.T, set session.Settings) *harness {
 
 // rooms makes the rooms of the session.
 func (h *harness) rooms() []room.Maker {
-	out := []room.Maker{task.Make(h.taskState)}
+	out := []room.Maker{task.Make(h.taskState), snapshots.Make, spool.Make}
 	if h.embedder != nil {
 		out = append(out, vectors.Make(h.embedder))
 	}
@@ -101,6 +103,26 @@ func (h *harness) Task(ctx context.Context) (task.View, error) { return h.card()
 // ChangeTask changes it.
 func (h *harness) ChangeTask(ctx context.Context, ch task.Change, o tidemark.Origin) (task.View, error) {
 	return h.card().Change(ctx, ch, o)
+}
+
+// Merge and Compare are of the room of snapshots.
+func (h *harness) Merge(ctx context.Context, o snapshots.MergeOptions) (snapshots.Merged, error) {
+	return h.branches().Merge(ctx, o)
+}
+
+func (h *harness) Compare(ctx context.Context, a, b string) (snapshots.Comparison, error) {
+	return h.branches().Compare(ctx, a, b)
+}
+
+func (h *harness) branches() *snapshots.Room { return branchesOf(h.t, h.Session) }
+
+func branchesOf(t *testing.T, s *session.Session) *snapshots.Room {
+	t.Helper()
+	r, ok := session.Room[*snapshots.Room](s)
+	if !ok {
+		t.Fatal("the session has no room for its snapshots")
+	}
+	return r
 }
 
 func (h *harness) card() *task.Room {

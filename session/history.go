@@ -15,20 +15,21 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/host"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // messages yields the message entries of a range, oldest first, with their large blocks, in
 // bounded pages, and lets others have a turn now and then.
 func (s *Session) messages(ctx context.Context, log string, r host.Range) iter.Seq2[tidemark.Entry, error] {
 	return func(yield func(tidemark.Entry, error) bool) {
-		var pace pace
+		var pace room.Pace
 		skeletons, err := s.log.Skeletons(ctx, log, r)
 		if err != nil {
 			yield(tidemark.Entry{}, err)
 			return
 		}
 		for at := 0; at < len(skeletons); {
-			seqs := pageOf(skeletons[at:])
+			seqs := room.PageOf(skeletons[at:])
 			at += len(seqs)
 			entries, err := s.log.Payloads(ctx, seqs)
 			if err != nil {
@@ -40,27 +41,13 @@ func (s *Session) messages(ctx context.Context, log string, r host.Range) iter.S
 				if !yield(e, err) || err != nil {
 					return
 				}
-				if err := pace.did(ctx, s.Runtime, len(e.Payload)); err != nil {
+				if err := pace.Did(ctx, s.Runtime, len(e.Payload)); err != nil {
 					yield(tidemark.Entry{}, err)
 					return
 				}
 			}
 		}
 	}
-}
-
-// pageOf returns the first entries of a history that may stand in memory together.
-func pageOf(skeletons []tidemark.Skeleton) []int64 {
-	const most, mostTokens = 64, 250_000
-	var seqs []int64
-	var tokens tidemark.Tokens
-	for _, k := range skeletons {
-		if tokens += k.Tokens; len(seqs) == most || len(seqs) > 0 && tokens > mostTokens {
-			break
-		}
-		seqs = append(seqs, k.Seq)
-	}
-	return seqs
 }
 
 // whole brings an entry's large blocks back: of one entry at a time, since a page of them may be larger

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // Imported is a message of another program's log.
@@ -102,7 +103,7 @@ type importer struct {
 
 	size  tidemark.Tokens // of the view, with what is not yet written
 	limit tidemark.Tokens
-	pace  pace
+	pace  room.Pace
 }
 
 // load reads the chain that is there and the size of the view.
@@ -133,7 +134,7 @@ func (m *importer) all(ctx context.Context, in iter.Seq2[Imported, error]) error
 		if m.progress != nil {
 			m.progress(m.done)
 		}
-		if err := m.pace.did(ctx, m.s.Runtime, weight(msg.Message)); err != nil {
+		if err := m.pace.Did(ctx, m.s.Runtime, weight(msg.Message)); err != nil {
 			return fmt.Errorf("import message %d: %w", m.done, err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/host"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // A branch has messages of its own, and before them those of what it continues, up to where it began. Whoever reads a
@@ -54,7 +55,7 @@ func (s *Session) overlays(ctx context.Context, log string, after int64) ([]host
 	if len(bases) == 0 {
 		return s.log.MarksAfter(ctx, log, after)
 	}
-	return s.log.MarksOf(ctx, append([]host.Segment{{Log: log, To: logEnd}}, bases...), after)
+	return s.log.MarksOf(ctx, append([]host.Segment{{Log: log, To: room.LogEnd}}, bases...), after)
 }
 
 // ofHistory reports whether an entry is of a history: of the log, or of what it continues, before it began.
@@ -99,7 +100,7 @@ func (s *Session) reach(ctx context.Context) (*lineage, error) {
 			SELECT id, key, ?, base_log, base_seq, previous FROM logs WHERE key = ?
 			UNION SELECT l.id, l.key, CASE l.id WHEN r.base THEN min(r.upto, r.base_seq) ELSE r.upto END, l.base_log, l.base_seq, l.previous
 				FROM r JOIN logs l ON l.id IN (r.base, r.previous) LIMIT ?)
-		SELECT id, max(upto), key FROM r GROUP BY id ORDER BY id LIMIT ?`, logEnd, string(s.Key), maxReach, maxReach)
+		SELECT id, max(upto), key FROM r GROUP BY id ORDER BY id LIMIT ?`, room.LogEnd, string(s.Key), maxReach, maxReach)
 	if err != nil {
 		return nil, fmt.Errorf("read lineage of %s: %w", s.Key, err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/room/snapshots"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -74,9 +75,9 @@ func watched(t *testing.T) (h, branch *harness, db *aside) {
 }
 
 // merge merges a branch, which must work.
-func (h *harness) merge(from *harness) session.Merged {
+func (h *harness) merge(from *harness) snapshots.Merged {
 	h.t.Helper()
-	m, err := h.Merge(h.t.Context(), session.MergeOptions{From: from.key})
+	m, err := h.Merge(h.t.Context(), snapshots.MergeOptions{From: from.key})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -120,8 +121,8 @@ func TestMergeOfUnfinished(t *testing.T) {
 	}
 	go func() { defer close(ended); b.say("go on") }()
 	<-entered
-	_, busy := h.Merge(t.Context(), session.MergeOptions{From: b.key})
-	noted, err := h.Merge(t.Context(), session.MergeOptions{From: b.key, Note: "own words"})
+	_, busy := h.Merge(t.Context(), snapshots.MergeOptions{From: b.key})
+	noted, err := h.Merge(t.Context(), snapshots.MergeOptions{From: b.key, Note: "own words"})
 	close(release)
 	<-ended
 	if !errors.Is(busy, tidemark.ErrBusy) {
@@ -146,7 +147,7 @@ func TestMergeIntoWork(t *testing.T) {
 	})
 	go func() { defer close(ended); h.say("work") }()
 	<-entered
-	_, err := h.Merge(t.Context(), session.MergeOptions{From: b.key})
+	_, err := h.Merge(t.Context(), snapshots.MergeOptions{From: b.key})
 	close(release)
 	<-ended
 	if !errors.Is(err, tidemark.ErrBusy) || strings.Contains(h.shows(), "Outcome of branch") {
@@ -158,7 +159,7 @@ func TestMergeIntoWork(t *testing.T) {
 func TestMergeBehindMessage(t *testing.T) {
 	h, b, db := watched(t)
 	db.set("", writesMerge, func() { h.say("meanwhile") })
-	if _, err := h.Merge(t.Context(), session.MergeOptions{From: b.key}); !errors.Is(err, tidemark.ErrBusy) {
+	if _, err := h.Merge(t.Context(), snapshots.MergeOptions{From: b.key}); !errors.Is(err, tidemark.ErrBusy) {
 		t.Errorf("a message came between: %v", err)
 	}
 	if n := h.count(`SELECT count(*) FROM merges LIMIT 1`); n != 0 {
@@ -172,7 +173,7 @@ func TestMergeBehindMessage(t *testing.T) {
 // TestMergeTwiceAtOnce: of two that merge the same at once, the second finds the note of the first.
 func TestMergeTwiceAtOnce(t *testing.T) {
 	h, b, db := watched(t)
-	var first session.Merged
+	var first snapshots.Merged
 	db.set(readsMerges, "", func() { first = h.merge(b) })
 	second := h.merge(b)
 	if first.Entry == "" || !second.Again || second.Entry != first.Entry {

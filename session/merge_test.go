@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/room/snapshots"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -15,12 +16,12 @@ func TestMerge(t *testing.T) {
 	h.say("what shall we do?")
 	n := h.snap(session.SnapshotOptions{Name: "plan"})
 	b, made := h.branch(session.BranchOptions{Snapshot: n.ID, Name: "redis way"})
-	if _, err := h.Merge(t.Context(), session.MergeOptions{From: made.Key}); !errors.Is(err, tidemark.ErrInvalid) {
+	if _, err := h.Merge(t.Context(), snapshots.MergeOptions{From: made.Key}); !errors.Is(err, tidemark.ErrInvalid) {
 		t.Errorf("nothing was said: %v", err)
 	}
 	reply := b.say("try it")
 	facts := len(h.agent.remembered())
-	m, err := h.Merge(t.Context(), session.MergeOptions{From: made.Key})
+	m, err := h.Merge(t.Context(), snapshots.MergeOptions{From: made.Key})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +29,7 @@ func TestMerge(t *testing.T) {
 	if m.Text != want || m.Again || !strings.Contains(h.shows(), reply) {
 		t.Errorf("note %+v, want %s", m, want)
 	}
-	again, err := h.Merge(t.Context(), session.MergeOptions{From: made.Key})
+	again, err := h.Merge(t.Context(), snapshots.MergeOptions{From: made.Key})
 	if err != nil || !again.Again || again.Entry != m.Entry {
 		t.Errorf("again: %+v, %v", again, err)
 	}
@@ -40,10 +41,10 @@ func TestMerge(t *testing.T) {
 		t.Error("a note began a turn or made a memory")
 	}
 	b.say("and more")
-	if next, err := h.Merge(t.Context(), session.MergeOptions{From: made.Key}); err != nil || next.Again || next.Entry == m.Entry {
+	if next, err := h.Merge(t.Context(), snapshots.MergeOptions{From: made.Key}); err != nil || next.Again || next.Entry == m.Entry {
 		t.Errorf("next: %+v, %v", next, err)
 	}
-	if own, err := h.Merge(t.Context(), session.MergeOptions{From: made.Key, Note: "own words"}); err != nil || !strings.Contains(own.Text, "own words") {
+	if own, err := h.Merge(t.Context(), snapshots.MergeOptions{From: made.Key, Note: "own words"}); err != nil || !strings.Contains(own.Text, "own words") {
 		t.Errorf("own: %+v, %v", own, err)
 	}
 	h.say("go on")
@@ -52,7 +53,7 @@ func TestMerge(t *testing.T) {
 		from tidemark.Key
 		err  error
 	}{{h.key, tidemark.ErrInvalid}, {"agent:main:local:dm:x#b", tidemark.ErrInvalid}, {h.key + "#none", tidemark.ErrNotFound}, {"", tidemark.ErrInvalid}} {
-		if _, err := h.Merge(t.Context(), session.MergeOptions{From: tc.from}); !errors.Is(err, tc.err) {
+		if _, err := h.Merge(t.Context(), snapshots.MergeOptions{From: tc.from}); !errors.Is(err, tc.err) {
 			t.Errorf("%q: %v", tc.from, err)
 		}
 	}

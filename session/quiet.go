@@ -1,10 +1,17 @@
 package session
 
-// Working reports whether a run works in this life, an import, or the sender.
+import "github.com/tidemark-ai/tidemark/room"
+
+// Working reports whether a run works in this life, a room, or the sender.
 func (s *Session) Working() bool {
+	for _, r := range s.rooms {
+		if w, ok := r.(room.Worker); ok && w.Working() {
+			return true
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.mine) > 0 || s.spool != "" || s.sending
+	return len(s.mine) > 0 || s.sending
 }
 
 // Quiet reports whether nothing works in this life and nobody listens: a host may then forget the

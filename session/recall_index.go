@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/recall"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // matching is the query of the index of words for any of some terms.
@@ -59,7 +60,7 @@ func homeOfKey(key tidemark.Key) string { return "h" + string(tidemark.HashOf([]
 func (s *Session) index(ctx context.Context, entries iter.Seq2[tidemark.Entry, error]) error {
 	const most, mostBytes = 100, 256 << 10
 	var stmts []tidemark.Stmt
-	var pace pace
+	var pace room.Pace
 	size, before, falling := 0, int64(0), false
 	flush := func() error {
 		if len(stmts) == 0 {
@@ -86,7 +87,7 @@ func (s *Session) index(ctx context.Context, entries iter.Seq2[tidemark.Entry, e
 				return err
 			}
 		}
-		if err := pace.did(ctx, s.Runtime, len(e.Payload)); err != nil {
+		if err := pace.Did(ctx, s.Runtime, len(e.Payload)); err != nil {
 			return err
 		}
 	}

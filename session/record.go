@@ -9,6 +9,7 @@ import (
 	"github.com/tidemark-ai/tidemark/archive"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // part is a stretch of a log that stands in the archive.
@@ -24,7 +25,7 @@ func (s *Session) parts(ctx context.Context, log string) ([]part, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := append([]host.Segment{{Log: log, To: logEnd}}, bases...)
+	all := append([]host.Segment{{Log: log, To: room.LogEnd}}, bases...)
 	var out []part
 	for i, b := range slices.Backward(all) {
 		if i < len(all)-1 { // it continues another

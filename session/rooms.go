@@ -40,13 +40,51 @@ func (s *Session) ports() room.Ports {
 			s.hub.send(Notice{Type: NoticeEvent, Event: &e})
 			return nil
 		},
-		MayChange: s.mayChange, NoteRoom: s.noteRoom, Due: s.dueStmt, Undue: s.undueStmt,
+		Past: s.past(), Note: s.putNote, Words: s.wordy,
+		Alarm: s.setAlarm, Life: s.life, MayChange: s.mayChange, NoteRoom: s.noteRoom, Due: s.dueStmt, Undue: s.undueStmt,
 		Observe: func(kind, how string, count int) {
 			if s.Config.Observe != nil {
 				s.Config.Observe(Notice{Type: kind, Text: how, Count: count})
 			}
 		},
 	}
+}
+
+// putNote appends a message to a log in which no turn is in work, with an event behind it and what else is written first.
+func (s *Session) putNote(ctx context.Context, log string, e tidemark.Entry, m tidemark.Message, ev tidemark.Event, first ...tidemark.Stmt) error {
+	stmts, err := s.noteStmts(ctx, log, &e, m)
+	if err != nil {
+		return err
+	}
+	if err := s.DB.Tx(ctx, append(append(first, stmts...), s.eventStmt(log, ev))); err != nil {
+		return err
+	}
+	s.hub.send(Notice{Type: NoticeEvent, Event: &ev})
+	s.tellSoon()
+	return nil
+}
+
+// noteStmts append a message at the end of a log where no turn is in work, and no other message came meanwhile.
+func (s *Session) noteStmts(ctx context.Context, log string, e *tidemark.Entry, m tidemark.Message) ([]tidemark.Stmt, error) {
+	tail, err := s.log.Tail(ctx, log, 0, 1)
+	if err != nil {
+		return nil, err
+	}
+	last := int64(0)
+	if len(tail) > 0 {
+		last = tail[0].Seq
+	}
+	prev, err := s.log.Chain(ctx, log)
+	if err != nil {
+		return nil, err
+	}
+	e.Tokens = tidemark.Estimate(m)
+	idle := tidemark.Stmt{SQL: `UPDATE heads SET active = ?, messages = messages + 1, context = context + ? WHERE key = ? AND log = ?
+			AND NOT EXISTS (SELECT 1 FROM runs WHERE key = ? AND state IN ('calling', 'tools'))
+			AND NOT EXISTS (SELECT 1 FROM entries WHERE log = ? AND kind = 'message' AND seq > ?)`,
+		Args: []any{e.At.UnixMilli(), int64(e.Tokens), string(s.Key), log, string(s.Key), log, last}, Want: 1}
+	stmts, err := s.entryStmts(ctx, log, e, m, prev)
+	return append([]tidemark.Stmt{idle}, stmts...), err
 }
 
 // findable gives those of some messages to use that recall finds, each with its text or the beginning of a long one.

@@ -174,7 +174,6 @@ type Session struct {
 	active       string                   // id of the run that works in this life
 	mine         map[string]bool          // runs that this life has begun or taken up and not let go of
 	reported     time.Time                // when the agent's directory was told last
-	spool        string                   // id of the log that an import keeps
 	sending      bool                     // a goroutine sends what is pending
 	sendMore     bool                     // and looks again before it ends
 	refusedTools map[string]tidemark.Hash // definitions of tools, by name, that the model API refused

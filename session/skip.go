@@ -10,6 +10,7 @@ import (
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/memory"
 	"github.com/tidemark-ai/tidemark/recall"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // skipTables are there from the first turn that might be skipped: without recall.reconcile there are none.
@@ -268,7 +269,7 @@ func (s *Session) working(ctx context.Context) (memory.Held, error) {
 		if len(rows) < workedPage || ok && b.Over(h) {
 			break
 		}
-		if err := s.Runtime.Sleep(ctx, paceRest); err != nil {
+		if err := s.Runtime.Sleep(ctx, room.PaceRest); err != nil {
 			return h, err
 		}
 	}

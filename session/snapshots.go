@@ -33,9 +33,6 @@ var snapshotTables = [][]string{{
 		log TEXT PRIMARY KEY, key TEXT NOT NULL, snapshot TEXT NOT NULL, orientation TEXT NOT NULL DEFAULT '', archived INTEGER NOT NULL DEFAULT 0,
 		created INTEGER NOT NULL, node TEXT NOT NULL DEFAULT '') WITHOUT ROWID`,
 	`CREATE INDEX branches_key ON branches(key, created)`,
-	// Which outcome of a branch, up to its last message, stands as a note in which log.
-	`CREATE TABLE merges(log TEXT NOT NULL, seq INTEGER NOT NULL, target TEXT NOT NULL, hash TEXT NOT NULL, entry TEXT NOT NULL,
-		PRIMARY KEY(log, seq, target, hash)) WITHOUT ROWID`,
 }}
 
 // snapshotSpace is the name of the tables' version.

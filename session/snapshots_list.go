@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/room"
 	"github.com/tidemark-ai/tidemark/snapshot"
 )
 
@@ -174,4 +175,43 @@ func (s *Session) removeSnapshot(ctx context.Context, id string) (snapshot.Node,
 		return snapshot.Node{}, err
 	}
 	return n.Node, nil
+}
+
+// past is what rooms may ask of the snapshots of the conversation.
+func (s *Session) past() room.Past {
+	ask := func(ctx context.Context, sql string, args ...any) (tidemark.Row, error) {
+		there, err := s.hasSnapshots(ctx)
+		if err != nil || !there {
+			return nil, err
+		}
+		rows, err := s.DB.Query(ctx, sql, args...)
+		if err != nil || len(rows) == 0 {
+			return nil, err
+		}
+		return rows[0], nil
+	}
+	return room.Past{
+		May: s.mayBranch, Node: s.SnapshotNode,
+		Find: func(ctx context.Context, id string) (room.Place, error) {
+			n, err := s.snapshotOf(ctx, id)
+			return room.Place{Node: n.Node, Log: n.log, Seq: n.seq}, err
+		},
+		Branch: func(ctx context.Context, log string) (n snapshot.Node, err error) {
+			row, err := ask(ctx, `SELECT node FROM branches WHERE log = ? AND node <> '' LIMIT 1`, log)
+			if err == nil && row == nil {
+				err = tidemark.ErrNotFound
+			}
+			if err != nil {
+				return n, fmt.Errorf("read branch of %s: %w", log, err)
+			}
+			return n, json.Unmarshal(row.Bytes(0), &n)
+		},
+		Taken: func(ctx context.Context, log string, seq int64) (string, error) {
+			row, err := ask(ctx, `SELECT id FROM snapshots WHERE root = ? AND log = ? AND seq = ? AND gone = 0 ORDER BY created LIMIT 1`, string(s.Key.Root()), log, seq)
+			if err != nil || row == nil {
+				return "", err
+			}
+			return row.Text(0), nil
+		},
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/host"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // A snapshot ends where a conversation can go on: never between a call and its result.
@@ -63,7 +64,7 @@ func (s *Session) placeOf(ctx context.Context, log string, at tidemark.EntryID) 
 func (s *Session) endBehind(ctx context.Context, log string, seq int64) (end int64, more bool, err error) {
 	rows, err := s.DB.Query(ctx, `WITH next(seq) AS (SELECT min(seq) FROM entries WHERE log = ? AND kind = 'message' AND seq > ?)
 		SELECT coalesce((SELECT max(e.seq) FROM entries e WHERE e.log = ? AND e.seq > ? AND e.seq < coalesce(next.seq, ?)), 0), next.seq IS NOT NULL FROM next LIMIT 1`,
-		log, seq, log, seq, logEnd)
+		log, seq, log, seq, room.LogEnd)
 	if err != nil {
 		return 0, false, fmt.Errorf("read end of %s: %w", log, err)
 	}
@@ -211,6 +212,6 @@ func (s *Session) lookAt(ctx context.Context, log string, seq int64, look func(V
 // hideBehind has a layout show nothing behind a position.
 func hideBehind(l *compaction.Layout, until int64) {
 	if until > 0 {
-		l.Hidden = append(l.Hidden, compaction.Span{From: until + 1, To: logEnd})
+		l.Hidden = append(l.Hidden, compaction.Span{From: until + 1, To: room.LogEnd})
 	}
 }

@@ -1,122 +1,30 @@
 package session_test
 
 import (
-	"bytes"
-	"context"
-	"errors"
-	"io"
+	"strings"
 	"testing"
-	"testing/iotest"
 
-	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/room/spool"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
-// rows counts what a spool has in the database.
-func (h *harness) rows() (n int64) {
-	h.t.Helper()
-	rows, err := h.db.Query(h.t.Context(), `SELECT count(*) FROM spool LIMIT 1`)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	return rows[0].Int(0)
-}
-
-// ring makes something due now and wakes the session.
-func (h *harness) ring(kind string) {
-	h.t.Helper()
-	now := tidemark.Stmt{SQL: `UPDATE due SET at = 0 WHERE kind = ? AND key = ?`, Args: []any{kind, string(h.key)}, Want: 1}
-	if err := h.db.Tx(h.t.Context(), []tidemark.Stmt{now}); err != nil {
-		h.t.Fatal(err)
-	}
-	if err := h.Wake(h.t.Context()); err != nil {
-		h.t.Fatal(err)
-	}
-}
-
-// TestSpool: what goes in comes out, at any place and twice, and nothing stays.
-func TestSpool(t *testing.T) {
+// TestSpoolHolds: a session whose room works is not forgotten, and its alarm reaches the room.
+func TestSpoolHolds(t *testing.T) {
 	h := newAlone(t, session.Settings{})
-	for _, size := range []int{0, 1, 256<<10 - 1, 256 << 10, 256<<10 + 1, 700_001} {
-		raw := make([]byte, size)
-		for i := range raw {
-			raw[i] = byte(i * 7 >> 3)
-		}
-		p, err := h.Spool(t.Context(), iotest.HalfReader(bytes.NewReader(raw)), int64(size))
-		if err != nil {
-			t.Fatalf("%d bytes: %v", size, err)
-		}
-		if err := iotest.TestReader(io.NewSectionReader(p, 0, p.Size()), raw); err != nil {
-			t.Errorf("%d bytes: %v", size, err)
-		}
-		if got, err := io.ReadAll(p); err != nil || !bytes.Equal(got, raw) {
-			t.Errorf("%d bytes: read %d, %v", size, len(got), err)
-		}
-		if at, err := p.Seek(-1, io.SeekCurrent); size > 0 && (err != nil || at != int64(size)-1) {
-			t.Errorf("%d bytes: at %d, %v", size, at, err)
-		}
-		if want := int64(size+256<<10-1) >> 18; size > 0 && h.rows() == 0 || h.rows() > want+1 {
-			t.Errorf("%d bytes: %d rows", size, h.rows())
-		}
-		if err := p.Close(); err != nil || h.rows() != 0 {
-			t.Errorf("%d bytes: %v, %d rows stay", size, err, h.rows())
-		}
+	r, ok := session.Room[*spool.Room](h.Session)
+	if !ok {
+		t.Fatal("the session has no room for spools")
 	}
-}
-
-// TestSpoolEnds: a log that is too long, breaks off, or comes beside another leaves nothing.
-func TestSpoolEnds(t *testing.T) {
-	h := newAlone(t, session.Settings{})
-	broken := errors.New("the line broke")
-	gone, leave := context.WithCancel(t.Context())
-	leave()
-	for _, tc := range []struct {
-		name string
-		ctx  context.Context
-		from io.Reader
-		want error
-	}{
-		{"too long", t.Context(), bytes.NewReader(make([]byte, 1<<20+1)), tidemark.ErrTooLarge},
-		{"breaks off", t.Context(), io.MultiReader(bytes.NewReader(make([]byte, 600_000)), iotest.ErrReader(broken)), broken},
-		{"the client left", gone, bytes.NewReader(make([]byte, 600_000)), context.Canceled},
-	} {
-		if _, err := h.Spool(tc.ctx, tc.from, 1<<20); !errors.Is(err, tc.want) {
-			t.Errorf("%s: %v, want %v", tc.name, err, tc.want)
-		}
-		if h.rows() != 0 || h.Working() {
-			t.Errorf("%s: %d rows stay, working %v", tc.name, h.rows(), h.Working())
-		}
+	kept, err := r.Keep(t.Context(), strings.NewReader("a log"), 100)
+	if err != nil || !h.Working() || h.Quiet() {
+		t.Fatalf("%v, working %v", err, h.Working())
 	}
-	first, err := h.Spool(t.Context(), bytes.NewReader(make([]byte, 600_000)), 1<<20)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := h.Spool(t.Context(), bytes.NewReader(nil), 1<<20); !errors.Is(err, tidemark.ErrBusy) {
-		t.Errorf("a second beside the first: %v, want ErrBusy", err)
-	}
-	if err := first.Close(); err != nil || h.rows() != 0 {
-		t.Errorf("close: %v, %d rows stay", err, h.rows())
-	}
-}
-
-// TestSpoolAfterCrash: what a life that was killed kept is removed by the alarm, but not while a log of
-// this life is read; an object that should be gone does not read rows of another.
-func TestSpoolAfterCrash(t *testing.T) {
-	h := newAlone(t, session.Settings{})
-	old, err := h.Spool(t.Context(), bytes.NewReader(make([]byte, 600_000)), 1<<20)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h.open() // another life
 	h.ring("spool")
-	if h.rows() == 0 {
-		t.Fatal("a log that is read was removed")
+	if n := h.count(`SELECT count(*) FROM spool LIMIT 1`); n != 0 || h.Working() {
+		t.Errorf("%d rows stay of the life before", n)
 	}
-	h.open()
-	h.ring("spool")
-	if h.rows() != 0 {
-		t.Error("what the dead life kept stays")
-	}
-	if _, err := old.ReadAt(make([]byte, 10), 0); !errors.Is(err, tidemark.ErrUnavailable) {
-		t.Errorf("the old life reads on: %v", err)
+	if err := kept.Close(); err != nil || r.Working() {
+		t.Error(err)
 	}
 }

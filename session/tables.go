@@ -73,8 +73,6 @@ var tables = [][]string{{
 	`CREATE VIRTUAL TABLE words USING fts5(home, terms, content='', tokenize="unicode61 remove_diacritics 0 tokenchars '_-./@'")`,
 	// How often a message has a word, which the index of words knows and FTS5 tells only for all that have it.
 	`CREATE VIRTUAL TABLE words_seen USING fts5vocab(words, instance)`,
-	// A log that an import reads twice, in pieces, while it does.
-	`CREATE TABLE spool(key TEXT NOT NULL, id TEXT NOT NULL, n INTEGER NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY(key, id, n)) WITHOUT ROWID`,
 }}
 
 // Migrate brings the tables of log and sessions up to date and returns the log.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // A client that keeps its history itself has several of them: what a rewind or an edit left, sub-agents, small calls
@@ -74,7 +75,7 @@ func Tracks(ctx context.Context, db tidemark.DB, root tidemark.Key) ([]Track, er
 		return nil, fmt.Errorf("count messages of %s: %w", root, err)
 	}
 	for i := range list {
-		list[i].Messages = lengths.of(cut{list[i].log, logEnd})
+		list[i].Messages = lengths.of(cut{list[i].log, room.LogEnd})
 	}
 	list = slices.DeleteFunc(list, func(t Track) bool { return t.Messages == 0 && t.Key != root })
 	for i := range list {
@@ -100,9 +101,6 @@ func mainTrack(list []Track) int {
 	return best
 }
 
-// logEnd is behind every position of a log.
-const logEnd int64 = 1 << 53
-
 // cut is a log up to a position.
 type cut struct {
 	log string
@@ -117,7 +115,7 @@ type lengths struct {
 }
 
 func (l *lengths) add(log string, base cut) {
-	l.cuts[log] = append(l.cuts[log], logEnd)
+	l.cuts[log] = append(l.cuts[log], room.LogEnd)
 	if base.log != "" {
 		l.bases[log] = base
 		l.cuts[base.log] = append(l.cuts[base.log], base.seq)

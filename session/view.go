@@ -13,6 +13,7 @@ import (
 	"github.com/tidemark-ai/tidemark/episodes"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // View is what the model would see now.
@@ -188,7 +189,7 @@ func (s *Session) visible(ctx context.Context, log string, layout compaction.Lay
 		return nil, err
 	}
 	var sh shelf
-	var pace pace
+	var pace room.Pace
 	for i, v := range out {
 		if large[v.Seq] == nil {
 			continue
@@ -212,7 +213,7 @@ func (s *Session) visible(ctx context.Context, log string, layout compaction.Lay
 		}
 		out[i].Message, _ = s.noted(v.Message, full, string(v.ID))
 		for _, r := range refs {
-			if err := pace.did(ctx, s.Runtime, r.Bytes); err != nil {
+			if err := pace.Did(ctx, s.Runtime, r.Bytes); err != nil {
 				return nil, err
 			}
 		}
@@ -245,7 +246,7 @@ func (s *Session) stored(ctx context.Context, log string, layout compaction.Layo
 		}
 	}
 	large = map[int64][]int{}
-	var pace pace
+	var pace room.Pace
 	for at := 0; len(seqs) > 0; {
 		n := min(len(seqs), tidemark.MaxParams)
 		entries, err := s.log.Payloads(ctx, seqs[:n])
@@ -271,7 +272,7 @@ func (s *Session) stored(ctx context.Context, log string, layout compaction.Layo
 				large[e.Seq], w = largeBlocks(out[at].Message)
 				size += w
 			}
-			if err := pace.did(ctx, s.Runtime, len(e.Payload)); err != nil {
+			if err := pace.Did(ctx, s.Runtime, len(e.Payload)); err != nil {
 				return nil, nil, 0, err
 			}
 		}

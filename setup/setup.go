@@ -21,6 +21,8 @@ import (
 	"github.com/tidemark-ai/tidemark/room"
 	"github.com/tidemark-ai/tidemark/room/reflection"
 	"github.com/tidemark-ai/tidemark/room/sittings"
+	"github.com/tidemark-ai/tidemark/room/snapshots"
+	"github.com/tidemark-ai/tidemark/room/spool"
 	"github.com/tidemark-ai/tidemark/room/task"
 	"github.com/tidemark-ai/tidemark/room/vectors"
 	"github.com/tidemark-ai/tidemark/session"
@@ -160,7 +162,7 @@ var taskStates = map[string]task.State{"on": task.On, "off": task.Off}
 
 // Rooms returns what makes the rooms of a session.
 func Rooms(c *config.Config, rt tidemark.Runtime, network http.RoundTripper) []room.Maker {
-	out := []room.Maker{task.Make(taskStates[c.Recall.TaskState])}
+	out := []room.Maker{task.Make(taskStates[c.Recall.TaskState]), snapshots.Make, spool.Make}
 	if c.Memory.Digest {
 		out = append(out, sittings.Make)
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/room/snapshots"
+	"github.com/tidemark-ai/tidemark/session"
 )
 
 // getCompare puts two branches or snapshots of a conversation side by side.
@@ -28,5 +30,18 @@ func getCompare(c *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.Compare(c.r.Context(), sides[0], sides[1])
+	r, err := branchesOf(s)
+	if err != nil {
+		return nil, err
+	}
+	return r.Compare(c.r.Context(), sides[0], sides[1])
+}
+
+// branchesOf is the room that compares and merges the branches of a conversation.
+func branchesOf(s *session.Session) (*snapshots.Room, error) {
+	r, ok := session.Room[*snapshots.Room](s)
+	if !ok {
+		return nil, fmt.Errorf("branches of %s: its host compares none: %w", s.Key, tidemark.ErrUnavailable)
+	}
+	return r, nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/room/snapshots"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/snapshot"
 )
@@ -132,7 +133,7 @@ func branch(c *request, choice bool) (any, error) {
 
 // postMerge brings the outcome of a branch back as a note.
 func postMerge(c *request) (any, error) {
-	var o session.MergeOptions
+	var o snapshots.MergeOptions
 	var from string
 	c.decode(field{"from", "the key of a branch", &from}, field{"note", "a string", &o.Note})
 	if from == "" {
@@ -142,12 +143,16 @@ func postMerge(c *request) (any, error) {
 	if o.From, err = tidemark.ParseKey(from); err != nil {
 		c.note(fmt.Errorf("body: \"from\": want the key of a branch: %w", err))
 	}
-	c.bounded("note", o.Note, session.MaxNote)
+	c.bounded("note", o.Note, snapshots.MaxNote)
 	s, err := c.session(false)
 	if err != nil {
 		return nil, err
 	}
-	m, err := s.Merge(c.r.Context(), o)
+	r, err := branchesOf(s)
+	if err != nil {
+		return nil, err
+	}
+	m, err := r.Merge(c.r.Context(), o)
 	return made(m, m.Again), err
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/tidemark-ai/tidemark/archive"
 	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/room/spool"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/transcript"
 )
@@ -110,7 +111,11 @@ func postImport(c *request) (any, error) {
 		return nil, err
 	}
 	if format == "claude" && c.MaxSpool > 0 { // the reader of such logs goes over them twice
-		kept, err := s.Spool(c.r.Context(), log, c.MaxSpool)
+		r, ok := session.Room[*spool.Room](s)
+		if !ok {
+			return nil, fmt.Errorf("import into %s: its host keeps no log while it is read: %w", s.Key, tidemark.ErrUnavailable)
+		}
+		kept, err := r.Keep(c.r.Context(), log, c.MaxSpool)
 		if err != nil {
 			return nil, err
 		}
@@ -193,7 +198,7 @@ func narrow(c *request, s *session.Session, window tidemark.Tokens) error {
 }
 
 // unspool removes what a host without a disk kept of a log.
-func unspool(c *request, kept *session.Spool) {
+func unspool(c *request, kept *spool.Spool) {
 	if err := kept.Close(); err != nil {
 		c.Logger.Warn("import", "id", c.w.id, "err", err)
 	}

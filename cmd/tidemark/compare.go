@@ -18,7 +18,7 @@ import (
 	"github.com/tidemark-ai/tidemark/cmd/cli"
 	"github.com/tidemark-ai/tidemark/host/native"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/session"
+	"github.com/tidemark-ai/tidemark/room/snapshots"
 	"github.com/tidemark-ai/tidemark/snapshot"
 )
 
@@ -62,7 +62,7 @@ func (c *client) session(ctx context.Context, key string) (json.RawMessage, erro
 }
 
 // tellComparison prints a comparison: what both have, a table, then the first messages of each.
-func tellComparison(m *cli.Main, v session.Comparison, previews int) {
+func tellComparison(m *cli.Main, v snapshots.Comparison, previews int) {
 	if at := v.Common; at.Messages == 0 {
 		m.Out.Line("they have no message in common")
 	} else {
@@ -84,12 +84,12 @@ func tellComparison(m *cli.Main, v session.Comparison, previews int) {
 		rows[i+1][2] = r[1]
 	}
 	cli.PrintTable(m.Out, rows)
-	for _, s := range []session.Side{v.A, v.B} {
+	for _, s := range []snapshots.Side{v.A, v.B} {
 		tellSide(m, s, previews)
 	}
 }
 
-func sideName(s session.Side) string {
+func sideName(s snapshots.Side) string {
 	if s.Node != nil && s.Node.Kind == snapshot.KindSnapshot {
 		return s.Node.Name
 	}
@@ -97,7 +97,7 @@ func sideName(s session.Side) string {
 }
 
 // sideRows are the figures of one side; both sides have the same rows.
-func sideRows(s session.Side) [][2]string {
+func sideRows(s snapshots.Side) [][2]string {
 	tools := make([]string, 0, len(s.Tools))
 	for _, t := range s.Tools {
 		tools = append(tools, fmt.Sprintf("%s %d", t.Name, t.Calls))
@@ -143,7 +143,7 @@ func few(list []string, most int) string {
 }
 
 // tellSide prints what was said on one side, and what came of it.
-func tellSide(m *cli.Main, s session.Side, previews int) {
+func tellSide(m *cli.Main, s snapshots.Side, previews int) {
 	m.Out.Printf("\n%s\n", m.Dim(sideName(s)))
 	const wide = 100
 	shown := s.Previews[:min(len(s.Previews), max(previews, 0))]
@@ -162,7 +162,7 @@ func tellSide(m *cli.Main, s session.Side, previews int) {
 }
 
 // speaker is who said a message: the API gives the role of a person to what tools answer and to notes, too.
-func speaker(p session.Preview) string {
+func speaker(p snapshots.Preview) string {
 	switch {
 	case p.Role != tidemark.User:
 		return string(p.Role)
@@ -194,7 +194,7 @@ func compare(ctx context.Context, m *cli.Main, c *client, f *compareFlags) error
 	} else {
 		q.Set("agent", f.Agent)
 	}
-	return answer(ctx, m, c, http.MethodGet, "/v1/compare?"+q.Encode(), nil, func(v session.Comparison) {
+	return answer(ctx, m, c, http.MethodGet, "/v1/compare?"+q.Encode(), nil, func(v snapshots.Comparison) {
 		tellComparison(m, v, f.Messages)
 	})
 }
@@ -217,7 +217,7 @@ func merge(ctx context.Context, m *cli.Main, c *client, f *mergeFlags) error {
 		}
 		into = nodes[i].Session
 	}
-	var made session.Merged
+	var made snapshots.Merged
 	if err := c.Post(ctx, cli.SessionPath(into, "/merge"), map[string]string{"from": branch.Session, "note": f.Note}, &made); err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package session
+package snapshots
 
 import (
 	"cmp"
@@ -13,6 +13,7 @@ import (
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/room"
 	"github.com/tidemark-ai/tidemark/snapshot"
 )
 
@@ -80,7 +81,7 @@ const (
 // # Errors
 //
 // tidemark.ErrInvalid when they are not of one conversation, tidemark.ErrNotFound.
-func (s *Session) Compare(ctx context.Context, a, b string) (Comparison, error) {
+func (s *Room) Compare(ctx context.Context, a, b string) (Comparison, error) {
 	c, err := s.compare(ctx, a, b)
 	if err != nil {
 		return Comparison{}, fmt.Errorf("compare %.80q and %.80q: %w", a, b, err)
@@ -95,8 +96,8 @@ type history struct {
 	segments []host.Segment // newest first
 }
 
-func (s *Session) compare(ctx context.Context, a, b string) (c Comparison, err error) {
-	if err := s.mayBranch(); err != nil {
+func (s *Room) compare(ctx context.Context, a, b string) (c Comparison, err error) {
+	if err := s.Past.May(); err != nil {
 		return c, err
 	}
 	var sides [2]history
@@ -121,11 +122,11 @@ func (s *Session) compare(ctx context.Context, a, b string) (c Comparison, err e
 }
 
 // sideOf finds a session or a snapshot of this conversation.
-func (s *Session) sideOf(ctx context.Context, x *Side) (h history, err error) {
-	if n, err := s.snapshotOf(ctx, x.ID); err == nil {
+func (s *Room) sideOf(ctx context.Context, x *Side) (h history, err error) {
+	if n, err := s.Past.Find(ctx, x.ID); err == nil {
 		x.Key, x.Node, x.Context = tidemark.Key(n.Session), &n.Node, n.Tokens
-		h.log, h.until = n.log, n.seq
-		h.segments, err = s.log.Segments(ctx, n.log, n.seq)
+		h.log, h.until = n.Log, n.Seq
+		h.segments, err = s.Log.Segments(ctx, n.Log, n.Seq)
 		return h, err
 	} else if !errors.Is(err, tidemark.ErrNotFound) {
 		return h, err
@@ -145,11 +146,11 @@ func (s *Session) sideOf(ctx context.Context, x *Side) (h history, err error) {
 		return h, fmt.Errorf("session %s: %w", key, tidemark.ErrNotFound)
 	}
 	x.Key, x.Context = key, tidemark.Tokens(rows[0].Int(1))
-	h.log, h.until = rows[0].Text(0), logEnd
-	if n, err := s.SnapshotNode(ctx, string(key)); err == nil {
+	h.log, h.until = rows[0].Text(0), room.LogEnd
+	if n, err := s.Past.Node(ctx, string(key)); err == nil {
 		x.Node = &n
 	}
-	h.segments, err = s.log.Segments(ctx, h.log, 0)
+	h.segments, err = s.Log.Segments(ctx, h.log, 0)
 	return h, err
 }
 
@@ -167,44 +168,37 @@ func parting(a, b []host.Segment) host.Segment {
 	return host.Segment{}
 }
 
-func (s *Session) commonAt(ctx context.Context, cut host.Segment) (Common, error) {
+func (s *Room) commonAt(ctx context.Context, cut host.Segment) (Common, error) {
 	c := Common{}
-	last, err := s.log.Tail(ctx, cut.Log, cut.To, 1)
+	last, err := s.Log.Tail(ctx, cut.Log, cut.To, 1)
 	if err != nil || len(last) == 0 {
 		return c, err
 	}
-	e, err := s.log.Entry(ctx, last[0].ID)
+	e, err := s.Log.Entry(ctx, last[0].ID)
 	if err != nil {
 		return c, err
 	}
 	at := last[0].At.UTC()
 	c.Entry, c.Session, c.At = last[0].ID, e.Log, &at
-	if c.Messages, _, err = s.log.Count(ctx, cut.Log, host.Range{From: 1, To: cut.To}, 0); err != nil {
+	if c.Messages, _, err = s.Log.Count(ctx, cut.Log, host.Range{From: 1, To: cut.To}, 0); err != nil {
 		return c, err
 	}
-	if there, err := s.hasSnapshots(ctx); err != nil || !there {
-		return c, err
-	}
-	rows, err := s.DB.Query(ctx, `SELECT id FROM snapshots WHERE root = ? AND log = ? AND seq = ? AND gone = 0 ORDER BY created LIMIT 1`,
-		string(s.Key.Root()), cut.Log, cut.To)
-	if err == nil && len(rows) > 0 {
-		c.Snapshot = rows[0].Text(0)
-	}
+	c.Snapshot, err = s.Past.Taken(ctx, cut.Log, cut.To)
 	return c, err
 }
 
 // fill reads what a side has behind what both have.
-func (s *Session) fill(ctx context.Context, x *Side, h history, shared int, from int64) (err error) {
-	if x.Messages, _, err = s.log.Count(ctx, h.log, host.Range{From: 1, To: h.until}, 0); err != nil {
+func (s *Room) fill(ctx context.Context, x *Side, h history, shared int, from int64) (err error) {
+	if x.Messages, _, err = s.Log.Count(ctx, h.log, host.Range{From: 1, To: h.until}, 0); err != nil {
 		return err
 	}
 	x.Since = x.Messages - shared
 	x.Models, x.Tools, x.Files, x.Previews = []string{}, []ToolCount{}, []string{}, []Preview{}
 	calls := map[string]int{}
 	read := 0
-	var pace pace
+	var pace room.Pace
 	for from < h.until && read < compareMessages {
-		list, err := s.log.Next(ctx, h.log, from, h.until, 64)
+		list, err := s.Log.Next(ctx, h.log, from, h.until, 64)
 		if err != nil {
 			return err
 		}
@@ -212,9 +206,9 @@ func (s *Session) fill(ctx context.Context, x *Side, h history, shared int, from
 			break
 		}
 		for at := 0; at < len(list); {
-			seqs := pageOf(list[at:])
+			seqs := room.PageOf(list[at:])
 			at += len(seqs)
-			entries, err := s.log.Payloads(ctx, seqs)
+			entries, err := s.Log.Payloads(ctx, seqs)
 			if err != nil {
 				return err
 			}
@@ -223,7 +217,7 @@ func (s *Session) fill(ctx context.Context, x *Side, h history, shared int, from
 					return err
 				}
 				from = e.Seq
-				if err := pace.did(ctx, s.Runtime, len(e.Payload)); err != nil {
+				if err := pace.Did(ctx, s.Runtime, len(e.Payload)); err != nil {
 					return err
 				}
 			}
@@ -242,7 +236,7 @@ func (s *Session) fill(ctx context.Context, x *Side, h history, shared int, from
 }
 
 // weighIn counts one message for a side. Large blocks stay where they are: a preview needs none.
-func (s *Session) weighIn(ctx context.Context, x *Side, e tidemark.Entry, calls map[string]int) error {
+func (s *Room) weighIn(ctx context.Context, x *Side, e tidemark.Entry, calls map[string]int) error {
 	m, err := e.Message()
 	if err != nil {
 		return fmt.Errorf("read entry %s: %w", e.ID, err)

@@ -1,31 +1,65 @@
-package session
+// Package spool is the room that keeps a log of another tool in the session's database while an import reads it twice, on
+// a host without a disk. Begin with [Room.Keep].
+package spool
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/host"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 const (
-	spoolChunk = 256 << 10 // bytes of a row
-	// spoolLooks is how often an alarm looks whether anybody reads a spool still.
-	spoolLooks = 10 * time.Minute
+	chunkBytes = 256 << 10        // of a row
+	looks      = 10 * time.Minute // between which an alarm looks whether anybody reads a spool still
 )
+
+// kind of what is due while a spool is kept.
+const kind = "spool"
+
+// space is the name of the tables' version.
+const space = "session_spool"
+
+// tables are made with the first spool.
+var tables = [][]string{{
+	// A log that an import reads twice, in pieces, while it does.
+	`CREATE TABLE spool(key TEXT NOT NULL, id TEXT NOT NULL, n INTEGER NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY(key, id, n)) WITHOUT ROWID`,
+}}
+
+// Room keeps one spool of its session at a time.
+type Room struct {
+	room.Ports
+	mu sync.Mutex // guards id
+	id string     // of the spool that this life has
+}
+
+var (
+	_ room.Waker  = (*Room)(nil)
+	_ room.Worker = (*Room)(nil)
+)
+
+// Make makes the room.
+func Make(p room.Ports) any { return &Room{Ports: p} }
+
+// Migrate makes the tables.
+func Migrate(ctx context.Context, db tidemark.DB) error { return host.Migrate(ctx, db, space, tables) }
 
 // Spool holds a log in rows of the session's own database for a reader that goes over it twice, on a
 // host without a disk. One goroutine uses it; Close removes the rows. What a life that was cut off
 // leaves goes with the next spool, or by an alarm.
 type Spool struct {
-	s    *Session
+	s    *Room
 	ctx  context.Context // of the request that it belongs to
 	id   string
 	size int64
 	pos  int64
-	pace pace
+	pace room.Pace
 
 	number int64  // of the row that is in chunk, from 0; -1 for none
 	chunk  []byte // is read many times over by a reader of lines
@@ -36,16 +70,19 @@ var (
 	_ io.Seeker   = (*Spool)(nil)
 )
 
-// Spool copies r, which has at most limit bytes; more is ErrTooLarge. A session holds one at a time;
+// Keep copies r, which has at most limit bytes; more is ErrTooLarge. A session holds one at a time;
 // a second is ErrBusy.
-func (s *Session) Spool(ctx context.Context, r io.Reader, limit int64) (*Spool, error) {
+func (s *Room) Keep(ctx context.Context, r io.Reader, limit int64) (*Spool, error) {
 	p := &Spool{s: s, ctx: ctx, id: tidemark.NewID(s.Runtime.Now()), number: -1}
-	if !s.spooling(p.id, true) {
+	if !s.swap("", p.id) {
 		return nil, fmt.Errorf("import into %s: another one is in work; try again when it has ended: %w", s.Key, tidemark.ErrBusy)
 	}
-	err := s.DB.Tx(ctx, []tidemark.Stmt{s.unspoolStmt(), s.dueStmt(dueSpool, s.Runtime.Now().Add(spoolLooks), "")})
+	err := Migrate(ctx, s.DB)
 	if err == nil {
-		s.setAlarm(ctx)
+		err = s.DB.Tx(ctx, []tidemark.Stmt{s.dropStmt(), s.Due(kind, s.Runtime.Now().Add(looks), "")})
+	}
+	if err == nil {
+		s.Alarm(ctx)
 		err = p.fill(r, limit)
 	}
 	if err != nil {
@@ -56,7 +93,7 @@ func (s *Session) Spool(ctx context.Context, r io.Reader, limit int64) (*Spool, 
 
 // fill copies the source row by row.
 func (p *Spool) fill(r io.Reader, limit int64) error {
-	buf := make([]byte, spoolChunk)
+	buf := make([]byte, chunkBytes)
 	for n := int64(0); ; n++ {
 		got, err := io.ReadFull(r, buf)
 		ended := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
@@ -75,7 +112,7 @@ func (p *Spool) fill(r io.Reader, limit int64) error {
 		if ended {
 			return nil
 		}
-		if err := p.pace.did(p.ctx, p.s.Runtime, got); err != nil {
+		if err := p.pace.Did(p.ctx, p.s.Runtime, got); err != nil {
 			return err
 		}
 	}
@@ -116,10 +153,10 @@ func (p *Spool) ReadAt(b []byte, off int64) (n int, err error) {
 		if at >= p.size {
 			return n, io.EOF
 		}
-		if err := p.load(at / spoolChunk); err != nil {
+		if err := p.load(at / chunkBytes); err != nil {
 			return n, err
 		}
-		n += copy(b[n:], p.chunk[at%spoolChunk:])
+		n += copy(b[n:], p.chunk[at%chunkBytes:])
 	}
 	return n, nil
 }
@@ -129,14 +166,14 @@ func (p *Spool) load(number int64) error {
 	if p.number == number {
 		return nil
 	}
-	if err := p.pace.did(p.ctx, p.s.Runtime, spoolChunk); err != nil {
+	if err := p.pace.Did(p.ctx, p.s.Runtime, chunkBytes); err != nil {
 		return err
 	}
 	rows, err := p.s.DB.Query(p.ctx, `SELECT bytes FROM spool WHERE key = ? AND id = ? AND n = ? LIMIT 1`, string(p.s.Key), p.id, number)
 	if err != nil {
 		return fmt.Errorf("read kept log: %w", err)
 	}
-	want := min(p.size-number*spoolChunk, spoolChunk)
+	want := min(p.size-number*chunkBytes, chunkBytes)
 	if len(rows) == 0 || int64(len(rows[0].Bytes(0))) != want { // a later life of the session has swept
 		return fmt.Errorf("read kept log: row %d is gone; send the log again: %w", number, tidemark.ErrUnavailable)
 	}
@@ -146,42 +183,45 @@ func (p *Spool) load(number int64) error {
 
 // Close removes the rows, also when the request has ended.
 func (p *Spool) Close() error {
-	if !p.s.spooling(p.id, false) {
+	if !p.s.swap(p.id, "") {
 		return nil
 	}
 	p.chunk, p.number = nil, -1
-	if err := p.s.DB.Tx(p.s.life, []tidemark.Stmt{p.s.unspoolStmt(), p.s.undueStmt(dueSpool)}); err != nil {
+	if err := p.s.DB.Tx(p.s.Life, []tidemark.Stmt{p.s.dropStmt(), p.s.Undue(kind)}); err != nil {
 		return fmt.Errorf("remove kept log: %w", err) // the alarm tries again
 	}
 	return nil
 }
 
-// spooling notes which spool this life has, or that it has none any more; false if that is not so.
-func (s *Session) spooling(id string, begins bool) bool {
+// swap notes which spool this life has in place of another one, "" for none; false if it had not that one.
+func (s *Room) swap(from, to string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case begins && s.spool == "":
-		s.spool = id
-		return true
-	case !begins && s.spool == id:
-		s.spool = ""
-		return true
+	if s.id != from {
+		return false
 	}
-	return false
+	s.id = to
+	return true
 }
 
-func (s *Session) unspoolStmt() tidemark.Stmt {
+// Working reports whether somebody in this life reads a spool.
+func (s *Room) Working() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.id != ""
+}
+
+func (s *Room) dropStmt() tidemark.Stmt {
 	return tidemark.Stmt{SQL: `DELETE FROM spool WHERE key = ?`, Args: []any{string(s.Key)}}
 }
 
-// sweepSpool removes what nobody in this life reads, and otherwise looks again later.
-func (s *Session) sweepSpool(ctx context.Context) error {
-	s.mu.Lock()
-	used := s.spool != ""
-	s.mu.Unlock()
-	if used {
-		return s.DB.Tx(ctx, []tidemark.Stmt{s.dueStmt(dueSpool, s.Runtime.Now().Add(spoolLooks), "")})
+// Wake removes what nobody in this life reads, and otherwise looks again later.
+func (s *Room) Wake(ctx context.Context, of string) (bool, error) {
+	switch {
+	case of != kind:
+		return false, nil
+	case s.Working():
+		return true, s.DB.Tx(ctx, []tidemark.Stmt{s.Due(kind, s.Runtime.Now().Add(looks), "")})
 	}
-	return s.DB.Tx(ctx, []tidemark.Stmt{s.unspoolStmt(), s.undueStmt(dueSpool)})
+	return true, s.DB.Tx(ctx, []tidemark.Stmt{s.dropStmt(), s.Undue(kind)})
 }

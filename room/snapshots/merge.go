@@ -1,4 +1,4 @@
-package session
+package snapshots
 
 import (
 	"cmp"
@@ -9,8 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/snapshot"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // MergeOptions say what of a branch comes back.
@@ -41,7 +40,7 @@ const mergeChannel = "branch"
 //
 // tidemark.ErrBusy while a turn is in work here, or, without a note, in the branch; tidemark.ErrInvalid for a branch of another conversation or one that said
 // nothing, tidemark.ErrNotFound for one that is not there.
-func (s *Session) Merge(ctx context.Context, o MergeOptions) (Merged, error) {
+func (s *Room) Merge(ctx context.Context, o MergeOptions) (Merged, error) {
 	m, err := s.merge(ctx, o)
 	if err != nil {
 		return Merged{}, fmt.Errorf("merge %.80q into %s: %w", string(o.From), s.Key, err)
@@ -49,10 +48,10 @@ func (s *Session) Merge(ctx context.Context, o MergeOptions) (Merged, error) {
 	return m, nil
 }
 
-func (s *Session) merge(ctx context.Context, o MergeOptions) (Merged, error) {
+func (s *Room) merge(ctx context.Context, o MergeOptions) (Merged, error) {
 	switch {
-	case s.mayBranch() != nil:
-		return Merged{}, s.mayBranch()
+	case s.Past.May() != nil:
+		return Merged{}, s.Past.May()
 	case o.From == "":
 		return Merged{}, fmt.Errorf("from: want the key of a branch: %w", tidemark.ErrInvalid)
 	case o.From.Root() != s.Key.Root():
@@ -64,7 +63,7 @@ func (s *Session) merge(ctx context.Context, o MergeOptions) (Merged, error) {
 	case utf8.RuneCountInString(o.Note) > MaxNote:
 		return Merged{}, fmt.Errorf("note: over %d characters: %w", MaxNote, tidemark.ErrTooLarge)
 	}
-	if err := s.openSnapshots(ctx); err != nil {
+	if err := Migrate(ctx, s.DB); err != nil {
 		return Merged{}, err
 	}
 	out, err := s.outcomeOf(ctx, o.From)
@@ -96,9 +95,9 @@ type outcome struct {
 	from     string // name of its snapshot
 }
 
-func (s *Session) outcomeOf(ctx context.Context, key tidemark.Key) (outcome, error) {
+func (s *Room) outcomeOf(ctx context.Context, key tidemark.Key) (outcome, error) {
 	// In one statement: a branch may go on while it is read.
-	rows, err := s.DB.Query(ctx, `SELECT h.log, h.title, (SELECT node FROM branches b WHERE b.log = h.log), coalesce((SELECT max(seq) FROM entries e WHERE e.log = h.log AND e.kind = 'message'), 0),
+	rows, err := s.DB.Query(ctx, `SELECT h.log, h.title, coalesce((SELECT max(seq) FROM entries e WHERE e.log = h.log AND e.kind = 'message'), 0),
 			(SELECT count(*) FROM entries e WHERE e.log = h.log AND e.kind = 'message'),
 			EXISTS(SELECT 1 FROM runs WHERE key = h.key AND state IN ('calling', 'tools'))
 		FROM heads h WHERE h.key = ? LIMIT 1`, string(key))
@@ -110,11 +109,10 @@ func (s *Session) outcomeOf(ctx context.Context, key tidemark.Key) (outcome, err
 	}
 	r := rows[0]
 	_, branch, _ := strings.Cut(string(key), "#")
-	out := outcome{log: r.Text(0), last: r.Int(3), messages: int(r.Int(4)), busy: r.Int(5) != 0, name: cmp.Or(branch, r.Text(1), string(key))}
-	var n snapshot.Node
-	if raw := r.Bytes(2); len(raw) > 0 && json.Unmarshal(raw, &n) == nil {
+	out := outcome{log: r.Text(0), last: r.Int(2), messages: int(r.Int(3)), busy: r.Int(4) != 0, name: cmp.Or(branch, r.Text(1), string(key))}
+	if n, err := s.Past.Branch(ctx, out.log); err == nil {
 		out.name = n.Name
-		if parent, err := s.snapshotOf(ctx, n.Parent); err == nil {
+		if parent, err := s.Past.Find(ctx, n.Parent); err == nil {
 			out.from = parent.Name
 		}
 	}
@@ -123,21 +121,21 @@ func (s *Session) outcomeOf(ctx context.Context, key tidemark.Key) (outcome, err
 
 // lastWords is the newest reply of a branch's own that is whole, and where it stands; "" for none. What the model said
 // before a call is not what it came to.
-func (s *Session) lastWords(ctx context.Context, out outcome) (string, int64, error) {
+func (s *Room) lastWords(ctx context.Context, out outcome) (string, int64, error) {
 	const back = 200 // messages that are looked through
 	rows, err := s.DB.Query(ctx, `SELECT seq FROM entries WHERE log = ? AND kind = 'message' AND role = 'assistant' AND seq <= ? ORDER BY seq DESC LIMIT ?`, out.log, out.last, back)
 	if err != nil {
 		return "", 0, fmt.Errorf("read outcome: %w", err)
 	}
 	for _, r := range rows {
-		entries, err := s.log.Payloads(ctx, []int64{r.Int(0)})
+		entries, err := s.Log.Payloads(ctx, []int64{r.Int(0)})
 		if err != nil {
 			return "", 0, err
 		}
 		if len(entries) == 0 {
 			continue
 		}
-		m, done, err := s.wordy(ctx, entries[0])
+		m, done, err := s.Words(ctx, entries[0])
 		if err != nil {
 			return "", 0, err
 		}
@@ -151,13 +149,13 @@ func (s *Session) lastWords(ctx context.Context, out outcome) (string, int64, er
 }
 
 // putNote appends the note, once, unless a turn is in work.
-func (s *Session) putNote(ctx context.Context, from tidemark.Key, out outcome, note string) (Merged, error) {
-	h, err := s.head(ctx)
+func (s *Room) putNote(ctx context.Context, from tidemark.Key, out outcome, note string) (Merged, error) {
+	log, err := s.Current(ctx)
 	if err != nil {
 		return Merged{}, err
 	}
 	sum := string(tidemark.HashOf([]byte(note)))
-	if m, ok, err := s.mergedAs(ctx, out, h.Log, sum, from); ok || err != nil {
+	if m, ok, err := s.mergedAs(ctx, out, log, sum, from); ok || err != nil {
 		return m, err
 	}
 	where := ""
@@ -167,59 +165,29 @@ func (s *Session) putNote(ctx context.Context, from tidemark.Key, out outcome, n
 	text := fmt.Sprintf("[Outcome of branch %q (%s%d messages): %s]", out.name, where, out.messages, note)
 	now := s.Runtime.Now()
 	e := tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(now)), Kind: tidemark.KindMessage, At: now, Origin: tidemark.Origin{From: tidemark.FromSystem, Channel: mergeChannel}}
-	stmts, err := s.noteStmts(ctx, h.Log, &e, tidemark.NewText(tidemark.User, text))
-	if err != nil {
-		return Merged{}, err
-	}
 	event := tidemark.Event{Type: "merge", Text: fmt.Sprintf("The outcome of branch %q stands here as a note.", out.name),
-		Data: []byte(mustJSON(Merged{Entry: e.ID, Key: s.Key, From: from, Text: text}))}
+		Data: []byte(room.JSON(Merged{Entry: e.ID, Key: s.Key, From: from, Text: text}))}
 	once := tidemark.Stmt{SQL: `INSERT INTO merges(log, seq, target, hash, entry) VALUES(?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-		Args: []any{out.log, out.last, h.Log, sum, string(e.ID)}, Want: 1}
-	stmts = append(append([]tidemark.Stmt{once}, stmts...), s.eventStmt(h.Log, event))
-	if err := s.DB.Tx(ctx, stmts); err != nil {
+		Args: []any{out.log, out.last, log, sum, string(e.ID)}, Want: 1}
+	if err := s.Note(ctx, log, e, tidemark.NewText(tidemark.User, text), event, once); err != nil {
 		if !errors.Is(err, tidemark.ErrConflict) {
 			return Merged{}, err
 		}
-		if m, ok, e := s.mergedAs(ctx, out, h.Log, sum, from); ok || e != nil { // somebody else did
+		if m, ok, e := s.mergedAs(ctx, out, log, sum, from); ok || e != nil { // somebody else did
 			return m, e
 		}
 		return Merged{}, fmt.Errorf("a turn is in work there; try again when it has ended: %w", tidemark.ErrBusy)
 	}
-	s.hub.send(Notice{Type: NoticeEvent, Event: &event})
-	s.tellSoon()
 	return Merged{Entry: e.ID, Key: s.Key, From: from, Text: text}, nil
 }
 
-// noteStmts append a message at the end of a log where no turn is in work, and no other message came meanwhile.
-func (s *Session) noteStmts(ctx context.Context, log string, e *tidemark.Entry, m tidemark.Message) ([]tidemark.Stmt, error) {
-	tail, err := s.log.Tail(ctx, log, 0, 1)
-	if err != nil {
-		return nil, err
-	}
-	last := int64(0)
-	if len(tail) > 0 {
-		last = tail[0].Seq
-	}
-	prev, err := s.log.Chain(ctx, log)
-	if err != nil {
-		return nil, err
-	}
-	e.Tokens = tidemark.Estimate(m)
-	idle := tidemark.Stmt{SQL: `UPDATE heads SET active = ?, messages = messages + 1, context = context + ? WHERE key = ? AND log = ?
-			AND NOT EXISTS (SELECT 1 FROM runs WHERE key = ? AND state IN ('calling', 'tools'))
-			AND NOT EXISTS (SELECT 1 FROM entries WHERE log = ? AND kind = 'message' AND seq > ?)`,
-		Args: []any{e.At.UnixMilli(), int64(e.Tokens), string(s.Key), log, string(s.Key), log, last}, Want: 1}
-	stmts, err := s.entryStmts(ctx, log, e, m, prev)
-	return append([]tidemark.Stmt{idle}, stmts...), err
-}
-
 // mergedAs returns the note that stands there already.
-func (s *Session) mergedAs(ctx context.Context, out outcome, log, sum string, from tidemark.Key) (Merged, bool, error) {
+func (s *Room) mergedAs(ctx context.Context, out outcome, log, sum string, from tidemark.Key) (Merged, bool, error) {
 	rows, err := s.DB.Query(ctx, `SELECT entry FROM merges WHERE log = ? AND seq = ? AND target = ? AND hash = ? LIMIT 1`, out.log, out.last, log, sum)
 	if err != nil || len(rows) == 0 {
 		return Merged{}, false, err
 	}
-	e, err := s.log.Entry(ctx, tidemark.EntryID(rows[0].Text(0)))
+	e, err := s.Log.Entry(ctx, tidemark.EntryID(rows[0].Text(0)))
 	if err != nil {
 		return Merged{}, false, err
 	}
