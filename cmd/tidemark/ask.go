@@ -64,11 +64,7 @@ func listed[T any](ctx context.Context, m *cli.Main, path, name string, head []s
 		if err != nil {
 			return err
 		}
-		return cli.Rows(m, list, head, func(add func(...string)) {
-			for _, one := range list {
-				add(row(one)...)
-			}
-		})
+		return cli.Rows(m, list, head, row)
 	})
 }
 

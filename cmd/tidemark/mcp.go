@@ -306,14 +306,11 @@ func (b *bridge) post(ctx context.Context, line []byte, h rpcHead) (*http.Respon
 		b.door.RLock()
 		c := b.c
 		b.door.RUnlock()
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.Base+"/mcp", bytes.NewReader(line))
+		req, err := c.Request(ctx, http.MethodPost, "/mcp", bytes.NewReader(line))
 		if err != nil {
 			return nil, c.Where, err
 		}
 		mcpHeaders(req.Header, h)
-		if c.Token != "" {
-			req.Header.Set("Authorization", "Bearer "+c.Token)
-		}
 		resp, err := c.RT.RoundTrip(req)
 		if err == nil {
 			return resp, c.Where, nil

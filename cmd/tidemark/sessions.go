@@ -45,11 +45,9 @@ func sessionsLs(ctx context.Context, m *cli.Main, c *client, f *sessionsFlags) e
 		}
 		list = shown
 	}
-	return cli.Rows(m, list, []string{"SESSION", "MESSAGES", "CONTEXT", "COMPACTIONS", "RESETS", "UPDATED", "TITLE"}, func(add func(...string)) {
-		for _, s := range list {
-			add(cli.PlainKey(string(s.Key)), fmt.Sprint(s.Messages), cli.Count(s.ContextTokens)+"/"+cli.Count(s.Window),
-				fmt.Sprint(s.Compactions), fmt.Sprint(s.Resets), cli.When(s.UpdatedAt), cli.OneLine(s.Title, 60))
-		}
+	return cli.Rows(m, list, []string{"SESSION", "MESSAGES", "CONTEXT", "COMPACTIONS", "RESETS", "UPDATED", "TITLE"}, func(s tidemark.SessionInfo) []string {
+		return []string{cli.PlainKey(string(s.Key)), fmt.Sprint(s.Messages), cli.Count(s.ContextTokens) + "/" + cli.Count(s.Window),
+			fmt.Sprint(s.Compactions), fmt.Sprint(s.Resets), cli.When(s.UpdatedAt), cli.OneLine(s.Title, 60)}
 	})
 }
 
@@ -271,10 +269,8 @@ func approvalsLs(ctx context.Context, m *cli.Main, c *client) error {
 		m.Out.Line("No tool call waits for you.")
 		return nil
 	}
-	return cli.Rows(m, list, []string{"CODE", "TOOL", "SESSION", "UNTIL", "WITH"}, func(add func(...string)) {
-		for _, q := range list {
-			add(q.Code, cli.Safe(q.Tool), string(q.Session), q.Expires.Local().Format(time.DateTime), cli.Safe(cli.Cut(q.Input, 100)))
-		}
+	return cli.Rows(m, list, []string{"CODE", "TOOL", "SESSION", "UNTIL", "WITH"}, func(q tidemark.Question) []string {
+		return []string{q.Code, cli.Safe(q.Tool), string(q.Session), q.Expires.Local().Format(time.DateTime), cli.Safe(cli.Cut(q.Input, 100))}
 	})
 }
 
