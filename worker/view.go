@@ -11,8 +11,8 @@ import (
 	"github.com/tidemark-ai/tidemark/session"
 )
 
-// wireView is what the model would see now.
-type wireView struct {
+// View is what the model would see now.
+type View struct {
 	Session  string             `json:"sessionId"`
 	Size     tidemark.Tokens    `json:"size"`
 	Anchored bool               `json:"anchored"` // size rests on a provider's report
@@ -108,8 +108,8 @@ func ofClient(v session.View, req tidemark.Request, info tidemark.SessionInfo) (
 }
 
 // describe shows a view item by item.
-func describe(v session.View, req tidemark.Request) wireView {
-	out := wireView{Session: v.Log, Size: v.Size, Anchored: v.Anchor, Model: req.Model, Note: req.Note,
+func describe(v session.View, req tidemark.Request) View {
+	out := View{Session: v.Log, Size: v.Size, Anchored: v.Anchor, Model: req.Model, Note: req.Note,
 		System: wireText{v.System, tidemark.EstimateText(v.System)}, Tools: []wireTool{}, Items: []wireItem{}, Overlays: []tidemark.EntryID{}}
 	for _, t := range v.Tools {
 		n := tidemark.EstimateText(t.Name) + tidemark.EstimateText(t.Description) + tidemark.EstimateText(string(t.InputSchema))

@@ -121,11 +121,9 @@ func printFound(m *cli.Main, found bench.Found, err error, cycles int) error {
 		}
 		m.Out.Printf("recall@10 %.1f %%, absent ones judged so %.1f %%, something else told as sure %.1f %%\n%s, %d messages in context; a query takes %.1f ms, p99 %.1f\n",
 			100*found.Recall, 100*found.Absent, 100*found.False, line, found.InContext, found.Query, found.Slow)
-		rows := [][]string{{"KIND", "FOUND", "FIRST", "SURE"}}
-		for _, kind := range sortedKeys(found.ByKind) {
-			rows = append(rows, []string{kind, shareOf(found.ByKind, kind), shareOf(found.First, kind), shareOf(found.Sure, kind)})
-		}
-		cli.PrintTable(m.Out, rows)
+		cli.Columns(m.Out, sortedKeys(found.ByKind), []string{"KIND", "FOUND", "FIRST", "SURE"}, func(kind string) []string {
+			return []string{kind, shareOf(found.ByKind, kind), shareOf(found.First, kind), shareOf(found.Sure, kind)}
+		})
 	})
 }
 
@@ -169,13 +167,11 @@ func needlesTable(ctx context.Context, m *cli.Main, n *needles, folder string) e
 	if m.JSON {
 		return m.PrintJSON(got)
 	}
-	rows := [][]string{{"METHOD", "HOPS", "CYCLES", "QUERIES", "FOUND", "SD", "SURE", "FALSE", "SD", "OPEN", "PULLS", "CONTEXT", "REREAD"}}
-	for _, r := range got.Rows {
+	cli.Columns(m.Out, got.Rows, []string{"METHOD", "HOPS", "CYCLES", "QUERIES", "FOUND", "SD", "SURE", "FALSE", "SD", "OPEN", "PULLS", "CONTEXT", "REREAD"}, func(r bench.Row) []string {
 		share := func(f float64) string { return strconv.FormatFloat(100*f, 'f', 1, 64) }
-		rows = append(rows, []string{r.Method, strconv.Itoa(r.Hops), strconv.Itoa(r.Cycles), r.Query, share(r.Mean), share(r.SD), share(r.Sure), share(r.False), share(r.FalseSD), share(r.Open),
-			strconv.FormatFloat(r.Pulls, 'f', 2, 64), strconv.FormatFloat(r.Context, 'f', 0, 64), strconv.FormatFloat(r.Reread, 'f', 0, 64)})
-	}
-	cli.PrintTable(m.Out, rows)
+		return []string{r.Method, strconv.Itoa(r.Hops), strconv.Itoa(r.Cycles), r.Query, share(r.Mean), share(r.SD), share(r.Sure), share(r.False), share(r.FalseSD), share(r.Open),
+			strconv.FormatFloat(r.Pulls, 'f', 2, 64), strconv.FormatFloat(r.Context, 'f', 0, 64), strconv.FormatFloat(r.Reread, 'f', 0, 64)}
+	})
 	m.Out.Printf("%d traces of %d facts and %d tokens, a window of %d; shares in percent, pulls and tokens a question; --help says what each column is\n", got.Traces, got.Needles, got.Flood, got.Window)
 	return nil
 }

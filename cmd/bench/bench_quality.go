@@ -85,16 +85,9 @@ func benchQuality(ctx context.Context, m *cli.Main, q *quality) (err error) {
 	if err := qualityModel(ctx, m, q); err != nil {
 		return err
 	}
-	none := func(n int) int { // 0 is a value here
-		if n == 0 {
-			return -1
-		}
-		return n
-	}
 	tools, err := cli.ReadTools(q.Tools)
 	if err == nil {
-		q.Strategy, err = bench.NewStrategy(paging.Options{Policy: q.Policy, Tau: none(q.Tau), MinBytes: none(q.MinBytes),
-			Window: tidemark.Tokens(q.Zoned.Window), Zones: q.Zoned.Percents()}, tools)
+		q.Strategy, err = bench.NewStrategy(q.Zoned.Options(q.Policy, q.Tau, q.MinBytes), tools)
 	}
 	if err == nil {
 		files, err = cli.Recordings(files)

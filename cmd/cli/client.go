@@ -50,17 +50,23 @@ func (m *Main) Remote(base string) *Caller {
 	return &Caller{Base: base, Token: m.Env("TIDEMARK_TOKEN"), RT: native.Transport(), Where: base}
 }
 
+// Request makes a request.
+func (c *Caller) Request(ctx context.Context, method, path string, body io.Reader) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, method, c.Base+path, body)
+	if err == nil && c.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.Token)
+	}
+	return req, err
+}
+
 // Do sends a request. An answer that reports a failure is an *apiError.
 func (c *Caller) Do(ctx context.Context, method, path string, body io.Reader, header ...string) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, method, c.Base+path, body)
+	req, err := c.Request(ctx, method, path, body)
 	if err != nil {
 		return nil, err
 	}
 	for i := 0; i+1 < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
-	}
-	if c.Token != "" {
-		req.Header.Set("Authorization", "Bearer "+c.Token)
 	}
 	resp, err := c.RT.RoundTrip(req)
 	if err != nil {

@@ -321,13 +321,18 @@ func Either(m *Main, v any, show func()) error {
 	return nil
 }
 
-// Rows prints a table, or for programs the value that it is of.
-func Rows(m *Main, v any, head []string, fill func(add func(...string))) error {
-	return Either(m, v, func() {
-		rows := [][]string{head}
-		fill(func(row ...string) { rows = append(rows, row) })
-		PrintTable(m.Out, rows)
-	})
+// Rows prints a list as a table, or as it is for programs.
+func Rows[T any](m *Main, list []T, head []string, row func(T) []string) error {
+	return Either(m, list, func() { Columns(m.Out, list, head, row) })
+}
+
+// Columns prints a table with a row for each of a list.
+func Columns[T any](w *Output, list []T, head []string, row func(T) []string) {
+	rows := [][]string{head}
+	for _, one := range list {
+		rows = append(rows, row(one))
+	}
+	PrintTable(w, rows)
 }
 
 // Nothing says so when a listing for people is empty.

@@ -191,6 +191,17 @@ func (r *Zoned) Percents() paging.Zones {
 	return paging.Zones{Advisory: r.Zones[0], Involuntary: r.Zones[1], Aggressive: r.Zones[2]}
 }
 
+// Options are those of a policy, as flags have them: 0 is a value there.
+func (r *Zoned) Options(policy string, tau, minBytes int) paging.Options {
+	none := func(n int) int {
+		if n == 0 {
+			return -1
+		}
+		return n
+	}
+	return paging.Options{Policy: policy, Tau: none(tau), MinBytes: none(minBytes), Window: tidemark.Tokens(r.Window), Zones: r.Percents()}
+}
+
 // CheckZones refuses zones that are none, and windows for policies that know none.
 func (r *Zoned) CheckZones(policies []string) error {
 	d := paging.DefaultZones

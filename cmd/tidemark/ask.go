@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -63,11 +64,7 @@ func listed[T any](ctx context.Context, m *cli.Main, path, name string, head []s
 		if err != nil {
 			return err
 		}
-		return cli.Rows(m, list, head, func(add func(...string)) {
-			for _, one := range list {
-				add(row(one)...)
-			}
-		})
+		return cli.Rows(m, list, head, row)
 	})
 }
 
@@ -156,6 +153,24 @@ func connect(ctx context.Context, m *cli.Main) (*client, error) {
 // inProcess speaks to a node of this process.
 func inProcess(n *node.Node) *client {
 	return &client{&cli.Caller{Base: "http://localhost", RT: node.InThisProcess(n.Handler("")), Where: n.Home}, n, n.Close}
+}
+
+// serveStore has other commands reach the store of this process at an address of this machine, until end is called.
+func serveStore(ctx context.Context, n *node.Node) (url string, end func() error, err error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, fmt.Errorf("listen for other commands: %w", err)
+	}
+	serving, stop := context.WithCancel(ctx)
+	done, ready := make(chan error, 1), make(chan string, 1)
+	go func() { done <- node.ServeOn(serving, n, l, func(url string) { ready <- url }) }()
+	select {
+	case url = <-ready:
+		return url, func() error { stop(); return <-done }, nil
+	case err = <-done:
+		stop()
+		return "", nil, err
+	}
 }
 
 // ready refuses what needs the model when this process would call it without a key. A server has

@@ -321,15 +321,13 @@ func printModels(m *cli.Main, c *cli.Costing, r costlogs.Report) {
 }
 
 func printProjections(m *cli.Main, of []cost.Projection) {
-	rows := [][]string{{"TURNS (PAPER)", "NO TRIM", "TRIMMED", "SAVED"}}
-	for _, p := range of {
+	cli.Columns(m.Out, of, []string{"TURNS (PAPER)", "NO TRIM", "TRIMMED", "SAVED"}, func(p cost.Projection) []string {
 		saved := "-"
 		if p.Without > 0 {
 			saved = cli.FixedPoint(100*(p.Without-p.With)/p.Without, 0) + " %"
 		}
-		rows = append(rows, []string{p.Turns.String(), cli.Dollars(p.Without), cli.Dollars(p.With), saved})
-	}
-	cli.PrintTable(m.Out, rows)
+		return []string{p.Turns.String(), cli.Dollars(p.Without), cli.Dollars(p.With), saved}
+	})
 	m.Out.Line()
 }
 
@@ -338,12 +336,10 @@ func printCompactions(m *cli.Main, of []costlogs.Compaction) {
 		return
 	}
 	const most = 20
-	rows := [][]string{{"COMPACTION", "LINE", "BEFORE", "AFTER", "LESS", "MESSAGES"}}
-	for _, k := range of[max(0, len(of)-most):] {
-		rows = append(rows, []string{cmp.Or(cli.Safe(cli.OneLine(k.Trigger, 20)), "-") + " " + cli.When(k.At), strconv.FormatInt(k.Line, 10), cli.Count(k.Before) + " (" + k.BeforeBasis + ")", cli.Count(k.After) + " (" + k.AfterBasis + ")", cli.InPercent(k.Reduction / 100),
-			cli.Count(k.MessagesBefore) + " to " + cli.Count(k.MessagesAfter)})
-	}
-	cli.PrintTable(m.Out, rows)
+	cli.Columns(m.Out, of[max(0, len(of)-most):], []string{"COMPACTION", "LINE", "BEFORE", "AFTER", "LESS", "MESSAGES"}, func(k costlogs.Compaction) []string {
+		return []string{cmp.Or(cli.Safe(cli.OneLine(k.Trigger, 20)), "-") + " " + cli.When(k.At), strconv.FormatInt(k.Line, 10), cli.Count(k.Before) + " (" + k.BeforeBasis + ")", cli.Count(k.After) + " (" + k.AfterBasis + ")", cli.InPercent(k.Reduction / 100),
+			cli.Count(k.MessagesBefore) + " to " + cli.Count(k.MessagesAfter)}
+	})
 	if more := len(of) - most; more > 0 {
 		m.Out.Printf("and %s before them; --json has all\n", cli.Plural(more, "compaction"))
 	}

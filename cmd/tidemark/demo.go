@@ -17,6 +17,7 @@ import (
 	"github.com/tidemark-ai/tidemark/config"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/setup"
+	"github.com/tidemark-ai/tidemark/worker"
 )
 
 const demoKey = "main"
@@ -150,7 +151,7 @@ func (d *demo) say(ctx context.Context, text string) (outcome, error) {
 // look shows what the model sees now.
 func (d *demo) look(ctx context.Context) error {
 	d.tell("What the model sees now is a summary of the older part and the newest messages as they were.")
-	var v viewed
+	var v worker.View
 	if err := d.c.Get(ctx, cli.SessionPath(demoKey, "/view?messages=0"), &v); err != nil {
 		return err
 	}

@@ -72,7 +72,15 @@ type hookChange struct {
 	Diff     string `json:"diff,omitempty"`
 }
 
-func changeSettings(m *cli.Main, h hookAt, change claude.Change, done string) error {
+func changeSettings(m *cli.Main, h hookAt, how func(claude.Settings) (claude.Change, error), done string) error {
+	s, err := settings(m, h)
+	if err != nil {
+		return err
+	}
+	change, err := how(s)
+	if err != nil {
+		return err
+	}
 	diff := lineDiff(change.Before, change.After)
 	if !h.DryRun {
 		if err := change.Apply(); err != nil {
@@ -177,27 +185,11 @@ func hookInstall(_ context.Context, m *cli.Main, h *hookAt) error {
 	if h.Tokens < least {
 		return cli.Usagef("--tokens: %d: want at least %d", h.Tokens, least)
 	}
-	s, err := settings(m, *h)
-	if err != nil {
-		return err
-	}
-	change, err := s.Install()
-	if err != nil {
-		return err
-	}
-	return changeSettings(m, *h, change, "installed")
+	return changeSettings(m, *h, claude.Settings.Install, "installed")
 }
 
 func hookUninstall(_ context.Context, m *cli.Main, h *hookAt) error {
-	s, err := settings(m, *h)
-	if err != nil {
-		return err
-	}
-	change, err := s.Uninstall()
-	if err != nil {
-		return err
-	}
-	return changeSettings(m, *h, change, "removed")
+	return changeSettings(m, *h, claude.Settings.Uninstall, "removed")
 }
 
 func hookStatus(_ context.Context, m *cli.Main) error {

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os/signal"
 	"strings"
@@ -18,7 +17,6 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark/cmd/cli"
-	"github.com/tidemark-ai/tidemark/cmd/node"
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
@@ -72,24 +70,12 @@ func (b *bridge) open(ctx context.Context) error {
 	if err := c.ready(); err != nil { // what needs no model works all the same
 		b.say("send_message will fail: %v", err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	_, end, err := serveStore(context.WithoutCancel(ctx), c.local)
 	if err != nil {
-		return errors.Join(fmt.Errorf("listen for other commands: %w", err), c.end())
-	}
-	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
-	done, ready := make(chan error, 1), make(chan struct{})
-	go func() { done <- node.ServeOn(serving, c.local, l, func(string) { close(ready) }) }()
-	b.end = func() error {
-		stop()
-		return errors.Join(<-done, c.end())
-	}
-	select {
-	case <-ready:
-		return nil
-	case err := <-done:
-		stop()
 		return errors.Join(err, c.end())
 	}
+	b.end = func() error { return errors.Join(end(), c.end()) }
+	return nil
 }
 
 // run reads messages and has each carried out by itself: one that waits holds none up.
@@ -320,14 +306,11 @@ func (b *bridge) post(ctx context.Context, line []byte, h rpcHead) (*http.Respon
 		b.door.RLock()
 		c := b.c
 		b.door.RUnlock()
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.Base+"/mcp", bytes.NewReader(line))
+		req, err := c.Request(ctx, http.MethodPost, "/mcp", bytes.NewReader(line))
 		if err != nil {
 			return nil, c.Where, err
 		}
 		mcpHeaders(req.Header, h)
-		if c.Token != "" {
-			req.Header.Set("Authorization", "Bearer "+c.Token)
-		}
 		resp, err := c.RT.RoundTrip(req)
 		if err == nil {
 			return resp, c.Where, nil

@@ -233,15 +233,13 @@ func memoryLedger(ctx context.Context, m *cli.Main, f *search) error {
 			cli.Nothing(m, 0, "no fact was replaced or ended")
 			return
 		}
-		rows := [][]string{{"ID", "WHEN", "ACTION", "FACT", "BY", "WHY"}}
-		for _, r := range out.Rows {
+		cli.Columns(m.Out, out.Rows, []string{"ID", "WHEN", "ACTION", "FACT", "BY", "WHY"}, func(r agent.Row) []string {
 			id := strconv.FormatInt(r.ID, 10)
 			if !r.InForce {
 				id += " (undone)"
 			}
-			rows = append(rows, []string{id, cli.When(r.At), string(r.Action), cli.OneLine(r.Fact, 60), cli.OneLine(r.By, 60), cli.OneLine(r.Who+": "+r.Reason, 80)})
-		}
-		cli.PrintTable(m.Out, rows)
+			return []string{id, cli.When(r.At), string(r.Action), cli.OneLine(r.Fact, 60), cli.OneLine(r.By, 60), cli.OneLine(r.Who+": "+r.Reason, 80)}
+		})
 	})
 }
 
@@ -318,14 +316,12 @@ func archiveLs(ctx context.Context, m *cli.Main, c *client, f *search) error {
 		return err
 	}
 	found.note(m)
-	return cli.Rows(m, list, []string{"ARCHIVE", "SESSION", "WHAT", "MESSAGES", "SIZE", "AT"}, func(add func(...string)) {
-		for _, a := range list {
-			what := "part " + fmt.Sprint(a.Part)
-			if a.Whole() {
-				what = "whole"
-			}
-			add(path.Base(a.Key), cli.PlainKey(string(a.SessionKey)), what, fmt.Sprint(a.Messages), cli.Size(a.Bytes), cli.When(a.At))
+	return cli.Rows(m, list, []string{"ARCHIVE", "SESSION", "WHAT", "MESSAGES", "SIZE", "AT"}, func(a archive.Info) []string {
+		what := "part " + fmt.Sprint(a.Part)
+		if a.Whole() {
+			what = "whole"
 		}
+		return []string{path.Base(a.Key), cli.PlainKey(string(a.SessionKey)), what, fmt.Sprint(a.Messages), cli.Size(a.Bytes), cli.When(a.At)}
 	})
 }
 

@@ -206,10 +206,8 @@ func ownerLs(ctx context.Context, m *cli.Main, c *client, f *ofAgent) error {
 	if err != nil {
 		return err
 	}
-	return cli.Rows(m, owner, []string{"CHANNEL", "NAME", "SINCE"}, func(add func(...string)) {
-		for _, k := range owner {
-			add(cli.Safe(k.Channel), namesOf(k), cli.When(k.Since))
-		}
+	return cli.Rows(m, owner, []string{"CHANNEL", "NAME", "SINCE"}, func(k channel.Known) []string {
+		return []string{cli.Safe(k.Channel), namesOf(k), cli.When(k.Since)}
 	})
 }
 
@@ -327,20 +325,22 @@ func configShow(ctx context.Context, m *cli.Main) error {
 		return err
 	}
 	values := c.Values()
-	return cli.Rows(m, values, []string{"KEY", "VALUE", "FROM"}, func(add func(...string)) {
+	return cli.Either(m, values, func() {
+		rows := [][]string{{"KEY", "VALUE", "FROM"}}
 		for _, v := range values {
 			text := "-"
 			if raw, err := json.Marshal(v.Value); err == nil && v.Value != nil {
 				text = cli.OneLine(string(raw), 60)
 			}
-			add(v.Key, text, v.Origin)
+			rows = append(rows, []string{v.Key, text, v.Origin})
 		}
 		for _, s := range []struct {
 			name  string
 			value config.Secret
 		}{{"ANTHROPIC_API_KEY", c.Secrets.Anthropic}, {"OPENAI_API_KEY", c.Secrets.OpenAI}, {"EMBEDDINGS_API_KEY", c.Secrets.Embedding}, {"TIDEMARK_TOKEN", c.Secrets.Token}} {
-			add(s.name, s.value.String(), "environment")
+			rows = append(rows, []string{s.name, s.value.String(), "environment"})
 		}
+		cli.PrintTable(m.Out, rows)
 	})
 }
 

@@ -188,11 +188,9 @@ func compareProbe(m *cli.Main, was, is []byte) error {
 			m.Out.Line("nothing differs")
 			return
 		}
-		rows := [][]string{{"FIELD", "WAS", "IS"}}
-		for _, d := range found {
-			rows = append(rows, []string{cli.Safe(d.Field), dash(d.Was), dash(d.Is)})
-		}
-		cli.PrintTable(m.Out, rows)
+		cli.Columns(m.Out, found, []string{"FIELD", "WAS", "IS"}, func(d probe.Difference) []string {
+			return []string{cli.Safe(d.Field), dash(d.Was), dash(d.Is)}
+		})
 	})
 }
 

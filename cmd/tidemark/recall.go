@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"time"
 	"unicode"
 
 	"github.com/tidemark-ai/tidemark"
@@ -21,24 +20,13 @@ import (
 	"github.com/tidemark-ai/tidemark/session"
 )
 
-// recalled is what GET …/recall answers, as far as it is printed.
+// recalled is what GET …/recall answers, of one conversation or of several.
 type recalled struct {
-	Verdict      string   `json:"verdict"`
-	Hint         string   `json:"hint"`
-	Considered   int      `json:"considered"`
-	Reformulated string   `json:"reformulated"`
-	Unreached    []string `json:"unreached"`
-	Filtered     []struct {
-		Reason string `json:"reason"`
-		Count  int    `json:"count"`
-	} `json:"filtered"`
-	Results []struct {
-		Key      string    `json:"key"` // of its session, with --scope
-		ID       string    `json:"id"`
-		At       time.Time `json:"at"`
-		Role     string    `json:"role"`
-		Coverage float64   `json:"coverage"`
-		Text     string    `json:"text"`
+	session.Recalled
+	Unreached []string `json:"unreached"`
+	Results   []struct {
+		session.Recollection
+		Key string `json:"key"` // of its session, with --scope
 	} `json:"results"`
 }
 
@@ -104,7 +92,7 @@ func printRecalled(m *cli.Main, found recalled, query string) {
 	if found.Hint != "" {
 		m.Err.Line(found.Hint)
 	}
-	m.Err.Line("verdict: " + found.Verdict + ", of " + strconv.Itoa(found.Considered) + " messages that were considered")
+	m.Err.Line("verdict: " + string(found.Verdict) + ", of " + strconv.Itoa(found.Considered) + " messages that were considered")
 }
 
 type recallFlags struct {

@@ -106,15 +106,8 @@ func replayCommand(ctx context.Context, m *cli.Main, r *replay) error {
 	if r.Scanner.Tools, err = cli.ReadTools(r.Tools); err != nil {
 		return err
 	}
-	none := func(n int) int { // 0 is a value here
-		if n == 0 {
-			return -1
-		}
-		return n
-	}
 	for _, name := range r.Policy {
-		o := paging.Options{Policy: name, Tau: none(r.Tau), MinBytes: none(r.MinBytes), Window: tidemark.Tokens(r.Window), Zones: r.Percents()}
-		r.runs = append(r.runs, &paging.Replay{Options: o, Check: ctx.Err, Keep: r.Decisions != "", Totals: paging.Totals{Policy: name}})
+		r.runs = append(r.runs, &paging.Replay{Options: r.Zoned.Options(name, r.Tau, r.MinBytes), Check: ctx.Err, Keep: r.Decisions != "", Totals: paging.Totals{Policy: name}})
 	}
 	r.Names = cli.SessionNames(files)
 	r.small = make([]float64, len(r.runs))

@@ -152,8 +152,7 @@ func scheduleLs(ctx context.Context, m *cli.Main, f *ofAgent) error {
 			m.Out.Line("There are no schedules. `tidemark schedule add` makes one.")
 			return
 		}
-		rows := [][]string{{"ID", "WHEN", "NAME", "STATE", "NEXT", "LAST"}}
-		for _, s := range list.Schedules {
+		cli.Columns(m.Out, list.Schedules, []string{"ID", "WHEN", "NAME", "STATE", "NEXT", "LAST"}, func(s agent.Schedule) []string {
 			next, last, name := "", "", s.Name
 			if !s.Next.IsZero() {
 				next = moment(hung(s.Next, s.Zone))
@@ -164,9 +163,8 @@ func scheduleLs(ctx context.Context, m *cli.Main, f *ofAgent) error {
 			if name == "" {
 				name = s.Prompt
 			}
-			rows = append(rows, []string{s.ID, rhythm(s), cli.Safe(cli.Shortened(name, 40)), s.State, next, last})
-		}
-		cli.PrintTable(m.Out, rows)
+			return []string{s.ID, rhythm(s), cli.Safe(cli.Shortened(name, 40)), s.State, next, last}
+		})
 	})
 }
 
@@ -194,15 +192,13 @@ type scheduleRunsTold struct {
 
 func scheduleRuns(ctx context.Context, m *cli.Main, f *search) error {
 	return tell(ctx, m, http.MethodGet, schedulePath(f.Agent, m.Args[0], "/runs?limit="+strconv.Itoa(f.Limit)), nil, func(list scheduleRunsTold) {
-		rows := [][]string{{"DUE", "TOKENS", "OUTCOME"}}
-		for _, r := range list.Runs {
+		cli.Columns(m.Out, list.Runs, []string{"DUE", "TOKENS", "OUTCOME"}, func(r agent.ScheduleRun) []string {
 			spent := ""
 			if t := r.Usage.Context(); t > 0 {
 				spent = strconv.FormatInt(int64(t), 10)
 			}
-			rows = append(rows, []string{moment(r.Due), spent, outcomeOf(r)})
-		}
-		cli.PrintTable(m.Out, rows)
+			return []string{moment(r.Due), spent, outcomeOf(r)}
+		})
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/tidemark-ai/tidemark/cmd/node"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/room/reflection"
+	"github.com/tidemark-ai/tidemark/room/task"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -44,11 +45,9 @@ func sessionsLs(ctx context.Context, m *cli.Main, c *client, f *sessionsFlags) e
 		}
 		list = shown
 	}
-	return cli.Rows(m, list, []string{"SESSION", "MESSAGES", "CONTEXT", "COMPACTIONS", "RESETS", "UPDATED", "TITLE"}, func(add func(...string)) {
-		for _, s := range list {
-			add(cli.PlainKey(string(s.Key)), fmt.Sprint(s.Messages), cli.Count(s.ContextTokens)+"/"+cli.Count(s.Window),
-				fmt.Sprint(s.Compactions), fmt.Sprint(s.Resets), cli.When(s.UpdatedAt), cli.OneLine(s.Title, 60))
-		}
+	return cli.Rows(m, list, []string{"SESSION", "MESSAGES", "CONTEXT", "COMPACTIONS", "RESETS", "UPDATED", "TITLE"}, func(s tidemark.SessionInfo) []string {
+		return []string{cli.PlainKey(string(s.Key)), fmt.Sprint(s.Messages), cli.Count(s.ContextTokens) + "/" + cli.Count(s.Window),
+			fmt.Sprint(s.Compactions), fmt.Sprint(s.Resets), cli.When(s.UpdatedAt), cli.OneLine(s.Title, 60)}
 	})
 }
 
@@ -163,12 +162,7 @@ func sessionsSet(ctx context.Context, m *cli.Main, f *setFlags) error {
 
 func sessionsSearch(ctx context.Context, m *cli.Main, f *struct{ Limit int }) error {
 	type hits struct {
-		Found []struct {
-			Entry string    `json:"id"`
-			At    time.Time `json:"at"`
-			Role  string    `json:"role"`
-			Text  string    `json:"text"`
-		} `json:"found"`
+		Found []session.Found `json:"found"`
 	}
 	return look(ctx, m, cli.SessionPath(m.Args[0], "/search"+cli.Query("limit", strconv.Itoa(f.Limit), "q", strings.Join(m.Args[1:], " "))), func(out hits) {
 		for _, h := range out.Found {
@@ -178,28 +172,6 @@ func sessionsSearch(ctx context.Context, m *cli.Main, f *struct{ Limit int }) er
 	})
 }
 
-// taskShown is what GET …/task answers, as far as it is printed.
-type taskShown struct {
-	Kept  bool   `json:"kept"`
-	Phase string `json:"phase"`
-	Items []struct {
-		Name  string    `json:"name"`
-		Kind  string    `json:"kind"`
-		Text  string    `json:"text"`
-		By    string    `json:"by"`
-		Entry string    `json:"entry"`
-		At    time.Time `json:"at"`
-	} `json:"items"`
-	Pinned     []string `json:"pinned"`
-	Superseded []struct {
-		Entry  string `json:"entry"`
-		By     string `json:"by"`
-		Reason string `json:"reason"`
-	} `json:"superseded"`
-	Cut   []string `json:"cut"`
-	Notes []string `json:"notes"`
-}
-
 // taskFlags are the changes that a person asks for.
 type taskFlags struct {
 	Goal, Loop, Constraint, Event, Done, Pin, Unpin cli.Repeated
@@ -207,12 +179,12 @@ type taskFlags struct {
 	New                                             bool
 }
 
-func task(ctx context.Context, m *cli.Main, f *taskFlags) error {
+func showTask(ctx context.Context, m *cli.Main, f *taskFlags) error {
 	method, body := http.MethodGet, any(nil)
 	if change := f.change(); len(change) > 0 {
 		method, body = http.MethodPost, change
 	}
-	return ask(ctx, m, method, cli.SessionPath(m.Args[0], "/task"), body, func(v taskShown) {
+	return ask(ctx, m, method, cli.SessionPath(m.Args[0], "/task"), body, func(v task.View) {
 		for _, i := range v.Items {
 			m.Out.Printf("%-4s  %-10s  %-6s  %s  %s  %s\n", i.Name, i.Kind, i.By, cli.When(i.At), i.Entry, cli.OneLine(i.Text, 200))
 		}
@@ -226,7 +198,7 @@ func task(ctx context.Context, m *cli.Main, f *taskFlags) error {
 		if !v.Kept {
 			how = "what was said last, and open calls; nobody keeps a card here"
 		}
-		m.Err.Line("phase: " + v.Phase + "; " + how)
+		m.Err.Line("phase: " + string(v.Phase) + "; " + how)
 		if len(v.Cut) > 0 {
 			m.Err.Line("without room on the card that the model is shown: " + strings.Join(v.Cut, ", "))
 		}
@@ -297,10 +269,8 @@ func approvalsLs(ctx context.Context, m *cli.Main, c *client) error {
 		m.Out.Line("No tool call waits for you.")
 		return nil
 	}
-	return cli.Rows(m, list, []string{"CODE", "TOOL", "SESSION", "UNTIL", "WITH"}, func(add func(...string)) {
-		for _, q := range list {
-			add(q.Code, cli.Safe(q.Tool), string(q.Session), q.Expires.Local().Format(time.DateTime), cli.Safe(cli.Cut(q.Input, 100)))
-		}
+	return cli.Rows(m, list, []string{"CODE", "TOOL", "SESSION", "UNTIL", "WITH"}, func(q tidemark.Question) []string {
+		return []string{q.Code, cli.Safe(q.Tool), string(q.Session), q.Expires.Local().Format(time.DateTime), cli.Safe(cli.Cut(q.Input, 100))}
 	})
 }
 

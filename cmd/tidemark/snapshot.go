@@ -154,11 +154,9 @@ func snapshotCheck(ctx context.Context, m *cli.Main) error {
 			m.Out.Printf("%s of Claude Code, %s read: nothing is damaged\n", all, cli.Size(done.Bytes))
 			return
 		}
-		rows := [][]string{{"ID", "NAME", "OF", "TAKEN", "PROBLEM"}}
-		for _, d := range done.Damaged {
-			rows = append(rows, []string{d.Node.ID, cli.OneLine(d.Node.Name, 40), d.Node.Session, snapshot.Age(d.Node.Created, now()), cli.Safe(d.Problem)})
-		}
-		cli.PrintTable(m.Out, rows)
+		cli.Columns(m.Out, done.Damaged, []string{"ID", "NAME", "OF", "TAKEN", "PROBLEM"}, func(d claude.Damaged) []string {
+			return []string{d.Node.ID, cli.OneLine(d.Node.Name, 40), d.Node.Session, snapshot.Age(d.Node.Created, now()), cli.Safe(d.Problem)}
+		})
 	})
 	if bad := len(done.Damaged); bad > 0 {
 		return cli.Advise(fmt.Errorf("%d of %s damaged", bad, all),
@@ -307,11 +305,9 @@ func snapshotLs(ctx context.Context, m *cli.Main, f *snapshotsFlags) error {
 		return n.Kind != snapshot.KindSnapshot || !tagged(n, f.Tag)
 	})
 	slices.SortStableFunc(list, func(a, b snapshot.Node) int { return b.Created.Compare(a.Created) })
-	err = cli.Rows(m, list, []string{"ID", "NAME", "OF", "MESSAGES", "TOKENS", "TAKEN", "TAGS", "DESCRIPTION"}, func(add func(...string)) {
-		for _, n := range list {
-			add(n.ID, cli.OneLine(n.Name, 40), ofSession(n), fmt.Sprint(n.Messages), snapshot.Short(n.Tokens),
-				snapshot.Age(n.Created, now()), strings.Join(n.Tags, " "), cli.OneLine(n.Description, 60))
-		}
+	err = cli.Rows(m, list, []string{"ID", "NAME", "OF", "MESSAGES", "TOKENS", "TAKEN", "TAGS", "DESCRIPTION"}, func(n snapshot.Node) []string {
+		return []string{n.ID, cli.OneLine(n.Name, 40), ofSession(n), fmt.Sprint(n.Messages), snapshot.Short(n.Tokens),
+			snapshot.Age(n.Created, now()), strings.Join(n.Tags, " "), cli.OneLine(n.Description, 60)}
 	})
 	if m.JSON {
 		return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -250,7 +251,7 @@ func wholeArchive(in io.Reader) (*snapshot.Reader, error) {
 }
 
 // archiveFile opens a file to be read twice: its manifest says where it goes. done ends that.
-func archiveFile(m *cli.Main, name string) (file *os.File, done func(), err error) {
+func archiveFile(ctx context.Context, m *cli.Main, name string) (file *os.File, done func(), err error) {
 	if name != "-" {
 		if err := cli.NoPipe(name); err != nil {
 			return nil, nil, err
@@ -261,23 +262,15 @@ func archiveFile(m *cli.Main, name string) (file *os.File, done func(), err erro
 		}
 		return file, func() { _ = file.Close() }, nil
 	}
-	file, err = os.CreateTemp("", "tidemark-import-*")
-	if err != nil {
-		return nil, nil, fmt.Errorf("keep standard input: %w", err)
-	}
-	done = func() { _, _ = file.Close(), os.Remove(file.Name()) }
-	n, err := io.Copy(file, io.LimitReader(m.Stdin, snapshot.DefaultTotal+1))
-	if err == nil && n > snapshot.DefaultTotal {
-		err = fmt.Errorf("over %d bytes", int64(snapshot.DefaultTotal))
-	}
-	if err == nil {
-		_, err = file.Seek(0, io.SeekStart)
-	}
-	if err != nil {
-		done()
+	if file, done, err = spooled(ctx, io.LimitReader(m.Stdin, snapshot.DefaultTotal+1)); err != nil {
 		return nil, nil, fmt.Errorf("read standard input: %w", err)
 	}
-	return file, done, nil
+	if n, err := file.Seek(0, io.SeekEnd); err != nil || n > snapshot.DefaultTotal {
+		done()
+		return nil, nil, cmp.Or(err, fmt.Errorf("read standard input: over %d bytes", int64(snapshot.DefaultTotal)))
+	}
+	_, err = file.Seek(0, io.SeekStart)
+	return file, done, err
 }
 
 // importArchive gives an archive to the program that its manifest names.
@@ -358,7 +351,7 @@ func snapshotExport(ctx context.Context, m *cli.Main, f *exportFlags) error {
 }
 
 func snapshotImport(ctx context.Context, m *cli.Main, f *struct{ Session string }) error {
-	file, done, err := archiveFile(m, m.Args[0])
+	file, done, err := archiveFile(ctx, m, m.Args[0])
 	if err != nil {
 		return err
 	}

@@ -152,15 +152,10 @@ func shellWord(name string) string {
 
 // fix adds what a person can do.
 func (t *trimming) fix(err error) error {
-	switch {
-	case errors.Is(err, tidemark.ErrConflict) && strings.Contains(err.Error(), place.KeptSuffix):
+	if errors.Is(err, tidemark.ErrConflict) && strings.Contains(err.Error(), place.KeptSuffix) {
 		return cli.Advise(err, "see with `tidemark untrim OUT --check` which cuts OUT has: where those in place do not fit, rename the kept ones to their name; else remove them")
-	case errors.Is(err, tidemark.ErrConflict) && strings.Contains(err.Error(), "there is a file"):
-		return cli.Advise(err, "choose another -o, or replace it with --force")
-	case errors.Is(err, tidemark.ErrInvalid) && strings.Contains(err.Error(), "the same file"):
-		return cli.Advise(err, "write to another file with -o; the program that writes the log may have it open")
 	}
-	return err
+	return cmp.Or(placeFix(err, "; the program that writes the log may have it open"), err)
 }
 
 // watch shows how far a trim is, when a person sees it.

@@ -145,15 +145,24 @@ func tellUntrimmed(m *cli.Main, done trim.Untrimmed, to string) error {
 
 // fix adds what a person can do.
 func (u *untrimming) fix(err error) error {
+	if placed := placeFix(err, ""); placed != nil {
+		return placed
+	}
+	if errors.Is(err, tidemark.ErrConflict) {
+		return cli.Advise(err, "bring back the trimmed log as it was, or read single pieces with --show, which needs the cuts only")
+	}
+	return err
+}
+
+// placeFix says what to do where a file cannot be put in its place, nil for other errors.
+func placeFix(err error, open string) error {
 	switch {
 	case errors.Is(err, tidemark.ErrConflict) && strings.Contains(err.Error(), "there is a file"):
 		return cli.Advise(err, "choose another -o, or replace it with --force")
-	case errors.Is(err, tidemark.ErrConflict):
-		return cli.Advise(err, "bring back the trimmed log as it was, or read single pieces with --show, which needs the cuts only")
 	case errors.Is(err, tidemark.ErrInvalid) && strings.Contains(err.Error(), "the same file"):
-		return cli.Advise(err, "write to another file with -o")
+		return cli.Advise(err, "write to another file with -o"+open)
 	}
-	return err
+	return nil
 }
 
 // noCuts says why there is no cuts file.

@@ -14,33 +14,8 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/cmd/cli"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/worker"
 )
-
-// viewed is a view as the API shows it; see docs/http.md.
-type viewed struct {
-	Size   tidemark.Tokens `json:"size"`
-	Window tidemark.Tokens `json:"window"`
-	Limit  tidemark.Tokens `json:"limit"`
-	System struct {
-		Tokens tidemark.Tokens `json:"tokens"`
-	} `json:"system"`
-	Tools []struct {
-		Name   string          `json:"name"`
-		Tokens tidemark.Tokens `json:"tokens"`
-	} `json:"tools"`
-	Items []struct {
-		ID      string          `json:"id"`
-		Role    string          `json:"role"`
-		Source  string          `json:"source"`
-		Summary bool            `json:"summary"`
-		Stubs   int             `json:"stubs"`
-		Trimmed int             `json:"trimmed"` // of them
-		Tokens  tidemark.Tokens `json:"tokens"`
-		Blocks  []struct {
-			Type, Name, Text string
-		} `json:"blocks"`
-	} `json:"items"`
-}
 
 // showView prints a view for people, or as JSON.
 func showView(ctx context.Context, m *cli.Main, c *client, key string) error {
@@ -48,12 +23,12 @@ func showView(ctx context.Context, m *cli.Main, c *client, key string) error {
 	if m.JSON {
 		path = "/view"
 	}
-	return answer(ctx, m, c, http.MethodGet, cli.SessionPath(key, path), nil, func(v viewed) {
+	return answer(ctx, m, c, http.MethodGet, cli.SessionPath(key, path), nil, func(v worker.View) {
 		printView(ctx, m, c, key, v)
 	})
 }
 
-func printView(ctx context.Context, m *cli.Main, c *client, key string, v viewed) {
+func printView(ctx context.Context, m *cli.Main, c *client, key string, v worker.View) {
 	tools, names := tidemark.Tokens(0), []string{}
 	for _, t := range v.Tools {
 		tools += t.Tokens
@@ -83,7 +58,7 @@ func printView(ctx context.Context, m *cli.Main, c *client, key string, v viewed
 		for _, b := range it.Blocks {
 			parts = append(parts, describe(b.Type, b.Name, b.Text))
 		}
-		rows = append(rows, []string{cli.Count(it.Tokens), it.Role, source, cli.OneLine(strings.Join(parts, " | "), 100)})
+		rows = append(rows, []string{cli.Count(it.Tokens), string(it.Role), source, cli.OneLine(strings.Join(parts, " | "), 100)})
 	}
 	cli.PrintTable(m.Out, rows)
 	tellTracks(ctx, m, c, key)

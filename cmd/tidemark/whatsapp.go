@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -67,21 +66,11 @@ func (p *simulation) run(ctx context.Context, script, access string) (err error)
 	if err := p.open(ctx, access); err != nil {
 		return err
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return errors.Join(err, p.node.Close())
+	url, end, err := serveStore(ctx, p.node)
+	if err == nil {
+		err = errors.Join(p.talk(ctx, url, in), end())
 	}
-	serving, end := context.WithCancel(ctx)
-	ready, served := make(chan string, 1), make(chan error, 1)
-	go func() { served <- node.ServeOn(serving, p.node, l, func(url string) { ready <- url }) }()
-	select {
-	case url := <-ready:
-		err = p.talk(ctx, url, in)
-	case err = <-served:
-		served <- nil
-	}
-	end()
-	return errors.Join(err, <-served, p.node.Close())
+	return errors.Join(err, p.node.Close())
 }
 
 // lines opens what is to be said.
