@@ -89,8 +89,9 @@ type Past struct {
 // Place is a snapshot, and where it ends.
 type Place struct {
 	snapshot.Node
-	Log string
-	Seq int64
+	Log   string
+	Seq   int64
+	State State // of rooms, as it was there
 }
 
 // Maker makes a room of a session that is opened.

@@ -16,6 +16,7 @@ import (
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/room"
 	"github.com/tidemark-ai/tidemark/snapshot"
 )
 
@@ -74,7 +75,7 @@ func (s *Session) Trim(ctx context.Context, o BranchOptions) (Branch, error) {
 // growing is a branch that is made.
 type growing struct {
 	BranchOptions
-	from  stored
+	from  room.Place
 	stmts []tidemark.Stmt // that store the snapshot, where one is taken
 	log   string
 	at    time.Time
@@ -117,14 +118,14 @@ func (s *Session) makeBranch(ctx context.Context, o BranchOptions) (Branch, erro
 	const tries = 5 // others may take the names that are free
 	for n := 1; ; n++ {
 		b, err := s.tryBranch(ctx, g, n == tries)
-		if !errors.Is(err, tidemark.ErrConflict) || slugOf(o.Name) != "" || n == tries {
+		if !errors.Is(err, tidemark.ErrConflict) || snapshot.Slug(o.Name) != "" || n == tries {
 			return b, err
 		}
 	}
 }
 
 // firstBranch is the branch that was made in one with its snapshot. What trimming did to it is not known any more.
-func (s *Session) firstBranch(ctx context.Context, from stored) (Branch, bool, error) {
+func (s *Session) firstBranch(ctx context.Context, from room.Place) (Branch, bool, error) {
 	rows, err := s.DB.Query(ctx, `SELECT node FROM branches WHERE snapshot = ? AND key BETWEEN ? AND ? AND node <> '' ORDER BY created LIMIT 1`,
 		from.ID, string(s.Key.Root())+"#", string(s.Key.Root())+"#~")
 	if err != nil || len(rows) == 0 {
@@ -154,8 +155,8 @@ func (o BranchOptions) check() error {
 }
 
 // mayContinue refuses a chain of branches that is too long to be read at once.
-func (s *Session) mayContinue(ctx context.Context, from stored) error {
-	all, err := s.log.Segments(ctx, from.log, 0)
+func (s *Session) mayContinue(ctx context.Context, from room.Place) error {
+	all, err := s.log.Segments(ctx, from.Log, 0)
 	if err == nil && len(all) > maxDepth {
 		err = fmt.Errorf("snapshot %s: it is in a branch of %d others, at most %d: branch an earlier one, or export it and import it under another agent or on another server, where it has none before it: %w", from.ID, len(all), maxDepth, tidemark.ErrTooLarge)
 	}
@@ -168,7 +169,7 @@ func (s *Session) planTrim(ctx context.Context, g *growing) error {
 		return nil
 	}
 	var give func()
-	v, err := s.viewAt(ctx, g.from.log, g.from.seq, func(bytes int64) (err error) {
+	v, err := s.viewAt(ctx, g.from.Log, g.from.Seq, func(bytes int64) (err error) {
 		give, err = s.room(ctx, bytes)
 		return err
 	})
@@ -178,7 +179,7 @@ func (s *Session) planTrim(ctx context.Context, g *growing) error {
 	if err != nil {
 		return fmt.Errorf("trim: %w", err)
 	}
-	overlays, gain, err := s.trimmed(v, g.from.state.Pins(), g.Threshold)
+	overlays, gain, err := s.trimmed(v, g.from.State.Pins(), g.Threshold)
 	if err != nil {
 		return fmt.Errorf("trim: %w", err)
 	}
@@ -202,12 +203,12 @@ func (s *Session) tryBranch(ctx context.Context, g *growing, crowd bool) (Branch
 	}
 	node := snapshot.Node{ID: string(key), Kind: snapshot.KindBranch, Of: snapshot.OfSession, Name: name, Session: string(key), Parent: g.from.ID,
 		Created: g.at.UTC().Truncate(time.Millisecond), Messages: g.from.Messages, Tokens: g.size, Hash: g.from.Hash, Trimmed: g.BranchOptions.Trim}
-	archived, err := s.archivedTo(ctx, g.from.log, g.from.seq)
+	archived, err := s.archivedTo(ctx, g.from.Log, g.from.Seq)
 	if err != nil {
 		return Branch{}, err
 	}
 	stmts := append(s.stillThere(g),
-		s.log.CreateStmt(host.Info{ID: g.log, Key: key, BaseLog: g.from.log, BaseSeq: g.from.seq, Created: g.at}),
+		s.log.CreateStmt(host.Info{ID: g.log, Key: key, BaseLog: g.from.Log, BaseSeq: g.from.Seq, Created: g.at}),
 		s.log.RefStmt(headRef(key), "", g.log),
 		tidemark.Stmt{SQL: `INSERT INTO heads(key, log, title, created, active, messages, context, settings)
 			SELECT ?, ?, ?, ?, ?, ?, ?, json_remove(coalesce((SELECT settings FROM heads WHERE key = ?), '{}'), '$.title') WHERE true ON CONFLICT(key) DO NOTHING`,
@@ -250,7 +251,7 @@ func (s *Session) stillThere(g *growing) []tidemark.Stmt {
 // letters of chance in the place of a number.
 func (s *Session) freeName(ctx context.Context, g *growing, crowd bool) (string, tidemark.Key, error) {
 	label := cmp.Or(g.Name, g.from.Name)
-	slug := slugOf(label)
+	slug := snapshot.Slug(label)
 	root := string(s.Key.Root()) + "#"
 	if g.Name != "" && slug != "" {
 		return label, tidemark.Key(root + slug), nil
@@ -262,7 +263,7 @@ func (s *Session) freeName(ctx context.Context, g *growing, crowd bool) (string,
 		const letters = 8
 		number := "-" + strings.ToLower(g.log[len(g.log)-letters:])
 		if g.Name == "" {
-			label = numbered(label, number)
+			label = snapshot.Numbered(label, number)
 		}
 		return label, tidemark.Key(root + slug + number), nil
 	}
@@ -283,42 +284,9 @@ func (s *Session) freeName(ctx context.Context, g *growing, crowd bool) (string,
 		return "", "", fmt.Errorf("name %q: over %d branches begin with it: give another name: %w", slug, maxAlike, tidemark.ErrTooLarge)
 	}
 	if g.Name == "" {
-		label = numbered(label, number)
+		label = snapshot.Numbered(label, number)
 	}
 	return label, tidemark.Key(root + free), nil
-}
-
-// numbered puts a number behind a label, as long as a name may be.
-func numbered(label, number string) string {
-	if r := []rune(label); len(r) > snapshot.MaxName-len(number) {
-		label = strings.TrimSpace(string(r[:snapshot.MaxName-len(number)]))
-	}
-	return label + number
-}
-
-// slugOf makes a part of a key of a label: small letters and digits of ASCII, - _ and dots, and dashes for the rest.
-func slugOf(label string) string {
-	const most = 100 // bytes, with room for a number
-	var b strings.Builder
-	gap := false
-	for _, r := range label {
-		if r >= 'A' && r <= 'Z' {
-			r += 'a' - 'A'
-		}
-		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '_' || r == '.' || r == '-' {
-			if gap && b.Len() > 0 {
-				b.WriteByte('-')
-			}
-			gap = false
-			b.WriteRune(r)
-		} else {
-			gap = true
-		}
-		if b.Len() >= most {
-			break
-		}
-	}
-	return strings.Trim(b.String(), ".-")
 }
 
 // firstOverlays are what the branch shows of its base: trimmed, and behind its orientation. That is an insertion before
@@ -333,7 +301,7 @@ func (s *Session) firstOverlays(ctx context.Context, g *growing) ([]tidemark.Stm
 		add(o)
 	}
 	if g.Orientation != "" {
-		first, err := s.log.Next(ctx, g.from.log, 0, g.from.seq, 1)
+		first, err := s.log.Next(ctx, g.from.Log, 0, g.from.Seq, 1)
 		if err != nil {
 			return nil, err
 		}

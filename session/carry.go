@@ -63,7 +63,7 @@ func (s *Session) exportSnapshot(ctx context.Context, id string, w io.Writer) er
 		return err
 	}
 	m := snapshot.Manifest{Kind: snapshot.OfSession, Created: n.Created, Node: n.Node}
-	more := carriedMore{Title: n.Name, Kept: n.state}
+	more := carriedMore{Title: n.Name, Kept: n.State}
 	if m.Lineage, more.Places, err = s.ancestors(ctx, n); err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (s *Session) exportSnapshot(ctx context.Context, id string, w io.Writer) er
 	if err != nil {
 		return err
 	}
-	segments, err := s.log.Segments(ctx, n.log, n.seq)
+	segments, err := s.log.Segments(ctx, n.Log, n.Seq)
 	if err != nil {
 		return err
 	}
@@ -85,21 +85,21 @@ func (s *Session) exportSnapshot(ctx context.Context, id string, w io.Writer) er
 }
 
 // ancestors are the snapshots that a history went through, root first, with where they are in it.
-func (s *Session) ancestors(ctx context.Context, n stored) (list []snapshot.Node, places []carriedPlace, err error) {
+func (s *Session) ancestors(ctx context.Context, n room.Place) (list []snapshot.Node, places []carriedPlace, err error) {
 	for len(list) < snapshot.MaxLineage {
 		rows, err := s.DB.Query(ctx, `SELECT p.id, p.log, p.seq, p.node FROM branches b JOIN snapshots p ON p.id = b.snapshot WHERE b.log = ? ORDER BY p.root = ? DESC, p.root LIMIT 1`,
-			n.log, string(s.Key.Root())) // in a log that conversations share it may be of another alone
+			n.Log, string(s.Key.Root())) // in a log that conversations share it may be of another alone
 		if err != nil {
 			return nil, nil, fmt.Errorf("read ancestors: %w", err)
 		}
 		if len(rows) == 0 {
 			break
 		}
-		next := stored{log: rows[0].Text(1), seq: rows[0].Int(2)}
+		next := room.Place{Log: rows[0].Text(1), Seq: rows[0].Int(2)}
 		if err := json.Unmarshal(rows[0].Bytes(3), &next.Node); err != nil {
 			return nil, nil, fmt.Errorf("read snapshot %s: %w", rows[0].Text(0), err)
 		}
-		last, err := s.lastEntry(ctx, next.log, next.seq)
+		last, err := s.lastEntry(ctx, next.Log, next.Seq)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -272,9 +272,9 @@ func (im *carrier) move(ctx context.Context) (Carried, error) {
 	}
 	node := im.m.Node
 	node.Session, node.Gone = string(s.Key), false
-	n := stored{Node: node, log: im.at.Log, seq: im.at.To, state: im.more.Kept}
+	n := room.Place{Node: node, Log: im.at.Log, Seq: im.at.To, State: im.more.Kept}
 	head := tidemark.NewID(now)
-	segments, err := s.log.Segments(ctx, n.log, n.seq)
+	segments, err := s.log.Segments(ctx, n.Log, n.Seq)
 	if err != nil {
 		return Carried{}, err
 	}
@@ -288,7 +288,7 @@ func (im *carrier) move(ctx context.Context) (Carried, error) {
 	stmts = append(stmts, []tidemark.Stmt{
 		{SQL: `UPDATE logs SET key = ? WHERE key = ? AND id IN (SELECT value FROM json_each(?))`, Args: []any{string(s.Key), s.staging(), mustJSON(logs)}},
 		s.undueStagingStmt(),
-		s.log.CreateStmt(host.Info{ID: head, Key: s.Key, BaseLog: n.log, BaseSeq: n.seq, Created: now}),
+		s.log.CreateStmt(host.Info{ID: head, Key: s.Key, BaseLog: n.Log, BaseSeq: n.Seq, Created: now}),
 		s.log.RefStmt(headRef(s.Key), im.r.Log, head),
 		{SQL: `UPDATE runs SET log = ? WHERE id = ?`, Args: []any{head, im.r.ID}, Want: 1},
 		{SQL: `UPDATE heads SET log = ?, title = CASE title WHEN '' THEN ? ELSE title END, active = ?, messages = ?, context = ?, prompt = '' WHERE key = ? AND log = ?`,
@@ -303,7 +303,7 @@ func (im *carrier) move(ctx context.Context) (Carried, error) {
 			continue
 		}
 		a.Session, a.Gone = string(s.Key), false
-		stmts = append(stmts, s.carriedSnapshot(stored{Node: a, log: at.Log, seq: at.To})...)
+		stmts = append(stmts, s.carriedSnapshot(room.Place{Node: a, Log: at.Log, Seq: at.To})...)
 	}
 	more, err := s.keptStmts(ctx, s.Key, n)
 	if err != nil {
@@ -325,7 +325,7 @@ func (s *Session) continues(log, of string, now time.Time) tidemark.Stmt {
 }
 
 // carriedSnapshot stores a snapshot that came with an archive, unless this store has it.
-func (s *Session) carriedSnapshot(n stored) []tidemark.Stmt {
+func (s *Session) carriedSnapshot(n room.Place) []tidemark.Stmt {
 	stmts := s.storeSnapshot(n)
 	stmts[0].Want = 0
 	return append(stmts, s.tellStmt(n.Node)...)

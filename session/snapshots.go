@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/host"
@@ -71,14 +70,6 @@ func (s *Session) Snapshot(ctx context.Context, o SnapshotOptions) (snapshot.Nod
 	return made.Node, nil
 }
 
-// stored is a snapshot as the database has it.
-type stored struct {
-	snapshot.Node
-	log   string
-	seq   int64
-	state room.State // of rooms
-}
-
 // keptNow is what rooms keep now of messages up to a place.
 func (s *Session) keptNow(ctx context.Context, at spot) (room.State, error) {
 	if k, ok := Room[room.Keeper](s); ok {
@@ -88,23 +79,23 @@ func (s *Session) keptNow(ctx context.Context, at spot) (room.State, error) {
 }
 
 // keptStmts give a new session what a snapshot of another kept.
-func (s *Session) keptStmts(ctx context.Context, key tidemark.Key, of stored) ([]tidemark.Stmt, error) {
+func (s *Session) keptStmts(ctx context.Context, key tidemark.Key, of room.Place) ([]tidemark.Stmt, error) {
 	if k, ok := Room[room.Keeper](s); ok {
-		return k.Restore(ctx, key, of.Session, of.seq, of.state)
+		return k.Restore(ctx, key, of.Session, of.Seq, of.State)
 	}
 	return nil, nil
 }
 
 // snapshotStmts returns a snapshot and what stores it, nothing for one that is there.
-func (s *Session) snapshotStmts(ctx context.Context, o SnapshotOptions) (stored, []tidemark.Stmt, error) {
+func (s *Session) snapshotStmts(ctx context.Context, o SnapshotOptions) (room.Place, []tidemark.Stmt, error) {
 	if err := s.mayBranch(); err != nil {
-		return stored{}, nil, err
+		return room.Place{}, nil, err
 	}
 	if err := o.check(); err != nil {
-		return stored{}, nil, err
+		return room.Place{}, nil, err
 	}
 	if err := s.openSnapshots(ctx); err != nil {
-		return stored{}, nil, err
+		return room.Place{}, nil, err
 	}
 	if o.id != "" {
 		if n, err := s.snapshotAs(ctx, o.id, true); !errors.Is(err, tidemark.ErrNotFound) {
@@ -112,24 +103,24 @@ func (s *Session) snapshotStmts(ctx context.Context, o SnapshotOptions) (stored,
 		}
 	}
 	if err := s.haveRoom(ctx, cmp.Or(o.most, MaxNodes), 1+o.more); err != nil {
-		return stored{}, nil, err
+		return room.Place{}, nil, err
 	}
 	h, err := s.head(ctx)
 	if err != nil {
-		return stored{}, nil, err
+		return room.Place{}, nil, err
 	}
 	p, err := s.placeOf(ctx, h.Log, o.At)
 	if err != nil {
-		return stored{}, nil, err
+		return room.Place{}, nil, err
 	}
 	state, err := s.keptNow(ctx, p) // at once: what follows takes a while, and a card of later is of what was said later
 	if err != nil {
-		return stored{}, nil, err
+		return room.Place{}, nil, err
 	}
 	now := s.Runtime.Now()
-	out := stored{log: h.Log, seq: p.seq, state: state, Node: snapshot.Node{
+	out := room.Place{Log: h.Log, Seq: p.seq, State: state, Node: snapshot.Node{
 		ID: cmp.Or(o.id, snapID(tidemark.NewID(now))), Kind: snapshot.KindSnapshot, Of: snapshot.OfSession, Session: string(s.Key),
-		Name: cmp.Or(o.Name, labelOf(h.Title), now.In(s.settings().Zone).Format("2006-01-02 15.04.05")), Description: o.Description, Tags: o.Tags,
+		Name: cmp.Or(o.Name, snapshot.Label(h.Title), now.In(s.settings().Zone).Format("2006-01-02 15.04.05")), Description: o.Description, Tags: o.Tags,
 		Created: now.UTC().Truncate(time.Millisecond)}}
 	if out.Parent, err = s.parentOf(ctx, h.Log); err != nil {
 		return out, nil, err
@@ -150,9 +141,9 @@ func (s *Session) snapshotStmts(ctx context.Context, o SnapshotOptions) (stored,
 func snapID(id string) string { return "snap-" + strings.ToLower(id) }
 
 // storeSnapshot is the row of a snapshot.
-func (s *Session) storeSnapshot(n stored) []tidemark.Stmt {
+func (s *Session) storeSnapshot(n room.Place) []tidemark.Stmt {
 	return []tidemark.Stmt{{SQL: `INSERT INTO snapshots(id, root, log, seq, parent, created, node, state) VALUES(?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT(id, root) DO NOTHING`,
-		Args: []any{n.ID, string(s.Key.Root()), n.log, n.seq, n.Parent, n.Created.UnixMilli(), mustJSON(n.Node), mustJSON(n.state)}, Want: 1}}
+		Args: []any{n.ID, string(s.Key.Root()), n.Log, n.Seq, n.Parent, n.Created.UnixMilli(), mustJSON(n.Node), mustJSON(n.State)}, Want: 1}}
 }
 
 // mayBranch refuses what a client keeps itself: its own branches are tracks.
@@ -175,39 +166,20 @@ func (o SnapshotOptions) check() error {
 	return snapshot.CheckTags(o.Tags)
 }
 
-// labelOf makes a name of a title: what a name may not have is a space.
-func labelOf(title string) string {
-	clean := strings.Map(func(r rune) rune {
-		if unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsNumber(r) || strings.ContainsRune("-_.", r) {
-			return r
-		}
-		return ' '
-	}, strings.ToValidUTF8(title, " "))
-	const room = 12 // for a number behind it
-	clean = strings.Join(strings.Fields(clean), " ")
-	if r := []rune(clean); len(r) > snapshot.MaxName-room {
-		clean = strings.TrimSpace(string(r[:snapshot.MaxName-room]))
-	}
-	if snapshot.CheckName(clean) != nil {
-		return ""
-	}
-	return clean
-}
-
 // snapshotOf reads a snapshot of this conversation.
-func (s *Session) snapshotOf(ctx context.Context, id string) (stored, error) {
+func (s *Session) snapshotOf(ctx context.Context, id string) (room.Place, error) {
 	return s.snapshotAs(ctx, id, false)
 }
 
 // snapshotAs is snapshotOf, also of one that was removed if gone is set.
-func (s *Session) snapshotAs(ctx context.Context, id string, gone bool) (stored, error) {
+func (s *Session) snapshotAs(ctx context.Context, id string, gone bool) (room.Place, error) {
 	there, err := s.hasSnapshots(ctx)
 	if err != nil {
-		return stored{}, err
+		return room.Place{}, err
 	}
 	missing := fmt.Errorf("snapshot %.80q of %s: %w", id, s.Key.Root(), tidemark.ErrNotFound)
 	if !there {
-		return stored{}, missing
+		return room.Place{}, missing
 	}
 	most := 0
 	if gone {
@@ -215,17 +187,17 @@ func (s *Session) snapshotAs(ctx context.Context, id string, gone bool) (stored,
 	}
 	rows, err := s.DB.Query(ctx, `SELECT log, seq, node, state FROM snapshots WHERE id = ? AND root = ? AND gone <= ? LIMIT 1`, id, string(s.Key.Root()), most)
 	if err != nil {
-		return stored{}, fmt.Errorf("read snapshot %.80q: %w", id, err)
+		return room.Place{}, fmt.Errorf("read snapshot %.80q: %w", id, err)
 	}
 	if len(rows) == 0 {
-		return stored{}, missing
+		return room.Place{}, missing
 	}
-	n := stored{log: rows[0].Text(0), seq: rows[0].Int(1)}
+	n := room.Place{Log: rows[0].Text(0), Seq: rows[0].Int(1)}
 	if err = json.Unmarshal(rows[0].Bytes(2), &n.Node); err == nil {
-		err = json.Unmarshal(rows[0].Bytes(3), &n.state)
+		err = json.Unmarshal(rows[0].Bytes(3), &n.State)
 	}
 	if err != nil {
-		return stored{}, fmt.Errorf("read snapshot %s: %w", id, err)
+		return room.Place{}, fmt.Errorf("read snapshot %s: %w", id, err)
 	}
 	return n, nil
 }

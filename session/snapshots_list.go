@@ -191,11 +191,7 @@ func (s *Session) past() room.Past {
 		return rows[0], nil
 	}
 	return room.Past{
-		May: s.mayBranch, Node: s.SnapshotNode,
-		Find: func(ctx context.Context, id string) (room.Place, error) {
-			n, err := s.snapshotOf(ctx, id)
-			return room.Place{Node: n.Node, Log: n.log, Seq: n.seq}, err
-		},
+		May: s.mayBranch, Find: s.snapshotOf, Node: s.SnapshotNode,
 		Branch: func(ctx context.Context, log string) (n snapshot.Node, err error) {
 			row, err := ask(ctx, `SELECT node FROM branches WHERE log = ? AND node <> '' LIMIT 1`, log)
 			if err == nil && row == nil {

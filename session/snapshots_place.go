@@ -63,7 +63,7 @@ func (s *Session) placeOf(ctx context.Context, log string, at tidemark.EntryID) 
 // endBehind is how far a log goes behind a message before the next one, and whether there is one.
 func (s *Session) endBehind(ctx context.Context, log string, seq int64) (end int64, more bool, err error) {
 	rows, err := s.DB.Query(ctx, `WITH next(seq) AS (SELECT min(seq) FROM entries WHERE log = ? AND kind = 'message' AND seq > ?)
-		SELECT coalesce((SELECT max(e.seq) FROM entries e WHERE e.log = ? AND e.seq > ? AND e.seq < coalesce(next.seq, ?)), 0), next.seq IS NOT NULL FROM next LIMIT 1`,
+		SELECT coalesce((SELECT max(e.seq) FROM entries e WHERE e.log = ? AND e.seq > ? AND e.seq < coalesce(next.Seq, ?)), 0), next.Seq IS NOT NULL FROM next LIMIT 1`,
 		log, seq, log, seq, room.LogEnd)
 	if err != nil {
 		return 0, false, fmt.Errorf("read end of %s: %w", log, err)

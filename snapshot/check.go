@@ -28,7 +28,7 @@ func CheckName(name string) error {
 		return fmt.Errorf("name %q: dots alone name no snapshot: %w", name, tidemark.ErrInvalid)
 	}
 	for _, r := range name {
-		if !unicode.IsLetter(r) && !unicode.IsMark(r) && !unicode.IsNumber(r) && !strings.ContainsRune(" -_.", r) {
+		if r != ' ' && !inName(r) {
 			return fmt.Errorf("name %q: has %q: want letters, digits, spaces and - _ . only: %w", name, r, tidemark.ErrInvalid)
 		}
 	}
