@@ -287,10 +287,9 @@ const digestBytes = 256
 
 // readDigests reads those of some keys, each to its place.
 func (find *finder) readDigests(ctx context.Context, told []*digested, place map[string]int, keys []any) error {
-	in := `?` + strings.Repeat(",?", len(keys)-1)
 	for key, first := "", int64(-1); ; {
 		args := append([]any{find.cfg.Name}, keys...)
-		rows, err := find.cfg.DB.Query(ctx, `SELECT key, first, at, digest FROM agent_digests WHERE agent = ? AND key IN (`+in+`) AND (key > ? OR key = ? AND first > ?)
+		rows, err := find.cfg.DB.Query(ctx, `SELECT key, first, at, digest FROM agent_digests WHERE agent = ? AND key IN (`+marks(len(keys))+`) AND (key > ? OR key = ? AND first > ?)
 			ORDER BY key, first LIMIT ?`, append(args, key, key, first, digestRows)...)
 		if err != nil {
 			return err

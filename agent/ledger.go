@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
@@ -153,12 +154,5 @@ func (led *ledger) superseded(ctx context.Context, paths ...string) (map[string]
 
 // marks is a list of n parameters.
 func marks(n int) string {
-	b := make([]byte, 0, 2*n)
-	for i := range n {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, '?')
-	}
-	return string(b)
+	return strings.TrimSuffix(strings.Repeat("?,", n), ",")
 }

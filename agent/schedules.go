@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -185,7 +186,7 @@ func (p *planner) add(ctx context.Context, s Schedule, maker string) (Schedule, 
 			return p.Schedule(ctx, scheduleID(n))
 		}
 	}
-	maker = or(maker, tidemark.NewID(now))
+	maker = cmp.Or(maker, tidemark.NewID(now))
 	old := now.Add(-keepDone).UnixMilli()
 	err := p.cfg.DB.Tx(ctx, []tidemark.Stmt{{ // reminders that are over long since
 		SQL:  `DELETE FROM agent_schedule_runs WHERE agent = ? AND schedule IN (SELECT n FROM agent_schedules WHERE agent = ? AND state = 'done' AND created < ? AND n NOT IN (SELECT schedule FROM agent_schedule_runs WHERE agent = ? AND state IN ('begun', 'running')))`,
@@ -215,13 +216,6 @@ func (p *planner) add(ctx context.Context, s Schedule, maker string) (Schedule, 
 // madeBy is the number of the schedule that somebody made, 0 for none.
 func (p *planner) madeBy(ctx context.Context, maker string) (int64, error) {
 	return p.number(ctx, "add schedule", `SELECT n FROM agent_schedules WHERE agent = ? AND maker = ? LIMIT 1`, p.cfg.Name, maker)
-}
-
-func or(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 // catchUp is how late a run may be.

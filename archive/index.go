@@ -2,10 +2,12 @@ package archive
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -48,7 +50,7 @@ func Index(ctx context.Context, blobs tidemark.Blobs, agent string, infos ...Inf
 		key := IndexKey(agent, i.At)
 		months[key] = append(months[key], i)
 	}
-	for _, key := range sortedKeys(months) {
+	for _, key := range slices.Sorted(maps.Keys(months)) {
 		if err := mergeMonth(ctx, blobs, key, months[key]); err != nil {
 			return fmt.Errorf("index %s: %w", key, err)
 		}
@@ -120,10 +122,7 @@ func line(i Info) string {
 }
 
 func newestFirst(a, b Info) int {
-	if c := b.At.Compare(a.At); c != 0 {
-		return c
-	}
-	return strings.Compare(a.Key, b.Key)
+	return cmp.Or(b.At.Compare(a.At), strings.Compare(a.Key, b.Key))
 }
 
 // lastOfEach keeps, of infos with the same key, the one that was added last.
@@ -207,13 +206,4 @@ func months(ctx context.Context, blobs tidemark.Blobs, agent string) ([]string, 
 		}
 	}
 	return keys, nil
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }

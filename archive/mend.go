@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
@@ -48,7 +50,7 @@ func Mend(ctx context.Context, blobs tidemark.Blobs, agent string, b Bounds) (Su
 		}
 	}
 	var infos []Info
-	for _, key := range sortedKeys(found) {
+	for _, key := range slices.Sorted(maps.Keys(found)) {
 		if s.Partial = b.Added > 0 && len(infos) == b.Added; s.Partial {
 			break
 		}

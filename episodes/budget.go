@@ -168,12 +168,7 @@ func (b Budget) ways() string {
 
 // decimal reports ASCII digits and nothing else.
 func decimal(s string) bool {
-	for i := range len(s) {
-		if s[i] < '0' || s[i] > '9' {
-			return false
-		}
-	}
-	return s != ""
+	return s != "" && strings.Trim(s, "0123456789") == ""
 }
 
 // number is the value of a few digits.

@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -161,12 +162,11 @@ func nameMember(name string) (Member, error) {
 	if !ok || !isLines || !isStream(stream) || len(digits) != 6 {
 		return m, badName(name, "want log/000001.jsonl, session.jsonl, side/… or blobs/…")
 	}
-	for _, c := range []byte(digits) {
-		if c < '0' || c > '9' {
-			return m, badName(name, "want six digits")
-		}
-		m.part = m.part*10 + int(c-'0')
+	part, err := strconv.ParseUint(digits, 10, 32)
+	if err != nil {
+		return m, badName(name, "want six digits")
 	}
+	m.part = int(part)
 	m.Kind, m.Stream = MemberPart, stream
 	return m, nil
 }
@@ -174,28 +174,11 @@ func nameMember(name string) (Member, error) {
 // isStream reports whether s can name a stream of lines: 1 to 20 small letters, no folder of other members.
 func isStream(s string) bool {
 	const most = 20
-	if s == "" || len(s) > most || s+"/" == sideFolder || s+"/" == blobFolder {
-		return false
-	}
-	for _, c := range []byte(s) {
-		if c < 'a' || c > 'z' {
-			return false
-		}
-	}
-	return true
+	return s != "" && len(s) <= most && s+"/" != sideFolder && s+"/" != blobFolder && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz") == ""
 }
 
 func isHash(s string) bool {
-	const digits = 64
-	if len(s) != digits {
-		return false
-	}
-	for _, c := range []byte(s) {
-		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return true
+	return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == ""
 }
 
 // checkPath holds the path of a side file to what every file system takes as a file below a folder: letters of ASCII,

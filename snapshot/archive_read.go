@@ -296,14 +296,7 @@ func (a *Reader) fail(err error) error {
 	return a.err
 }
 
-func zeros(b []byte) bool {
-	for _, c := range b {
-		if c != 0 {
-			return false
-		}
-	}
-	return true
-}
+func zeros(b []byte) bool { return len(bytes.Trim(b, "\x00")) == 0 }
 
 // readOnly hides everything but Read.
 type readOnly struct{ r io.Reader }

@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
@@ -65,10 +66,8 @@ func (a *Writer) Line(stream string, line []byte) error {
 	if !isStream(stream) {
 		return a.fail(badName(stream, "want 1 to 20 small letters for a stream"))
 	}
-	for _, c := range line {
-		if c == '\n' {
-			return a.fail(fmt.Errorf("line of %s has a line feed inside: %w", stream, tidemark.ErrInvalid))
-		}
+	if bytes.IndexByte(line, '\n') >= 0 {
+		return a.fail(fmt.Errorf("line of %s has a line feed inside: %w", stream, tidemark.ErrInvalid))
 	}
 	p := &a.lines
 	if p.stream != stream || len(p.data)+len(line)+1 > maxPart {

@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -65,10 +66,8 @@ func CheckTags(tags []string) error {
 		case strings.ContainsFunc(t, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) || r == ',' }):
 			return fmt.Errorf("tags[%d] %q: want no spaces, commas and control characters: %w", i, t, tidemark.ErrInvalid)
 		}
-		for _, before := range tags[:i] {
-			if before == t {
-				return fmt.Errorf("tags[%d]: %q is there twice: %w", i, t, tidemark.ErrInvalid)
-			}
+		if slices.Contains(tags[:i], t) {
+			return fmt.Errorf("tags[%d]: %q is there twice: %w", i, t, tidemark.ErrInvalid)
 		}
 	}
 	return nil

@@ -176,15 +176,10 @@ func trimZero(f float64) string {
 
 // plain is a text that can do nothing to a terminal: names come from files and archives of others.
 func plain(s string) string {
-	for _, r := range s {
-		if !unicode.IsPrint(r) {
-			return strings.Map(func(r rune) rune {
-				if unicode.IsPrint(r) {
-					return r
-				}
-				return unicode.ReplacementChar
-			}, s)
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
 		}
-	}
-	return s
+		return unicode.ReplacementChar
+	}, s)
 }

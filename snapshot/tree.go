@@ -105,10 +105,7 @@ func before(a, b *Node) int {
 }
 
 func older(a, b *Node) int {
-	if c := a.Created.Compare(b.Created); c != 0 {
-		return c
-	}
-	return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Of, b.Of))
+	return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Of, b.Of))
 }
 
 // plant places a root and what is below it. A node that is placed already ends a circle.
