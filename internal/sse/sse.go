@@ -3,6 +3,7 @@ package sse
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -29,6 +30,8 @@ type Event struct {
 // is dispatched at the end of the stream although the empty line is missing, since some servers
 // close right after their last event.
 type Reader struct {
+	Max int // bytes of one event; 0: some 8 MB in a line, 16 MB in all
+
 	r          io.Reader
 	buf        []byte
 	start, end int  // unread part of buf
@@ -67,8 +70,8 @@ func (s *Reader) Next() (Event, error) {
 		case "event":
 			ev.Name = string(value)
 		case "data":
-			if len(s.data)+len(value) > maxData {
-				return Event{}, fmt.Errorf("read event: data over %d bytes: %w", maxData, tidemark.ErrTooLarge)
+			if most := cmp.Or(s.Max, maxData); len(s.data)+len(value) > most {
+				return Event{}, fmt.Errorf("read event: data over %d bytes: %w", most, tidemark.ErrTooLarge)
 			}
 			s.data = append(append(s.data, value...), '\n')
 			any = true
@@ -134,8 +137,8 @@ func (s *Reader) fill() error {
 		s.start = 0
 	}
 	if s.end == len(s.buf) {
-		if len(s.buf) >= maxLine {
-			return fmt.Errorf("read event: line over %d bytes: %w", maxLine, tidemark.ErrTooLarge)
+		if most := cmp.Or(s.Max, maxLine); len(s.buf) >= most+len("data: \r\n") {
+			return fmt.Errorf("read event: line over %d bytes: %w", most, tidemark.ErrTooLarge)
 		}
 		grown := make([]byte, 2*len(s.buf))
 		copy(grown, s.buf)
