@@ -69,7 +69,7 @@ type costs struct {
 
 // getCost tells what the context of a session costs.
 func getCost(c *request) (any, error) {
-	rate := c.hitRate() // below 0: the session's own
+	rate := hitRateOf(c) // below 0: the session's own
 	threshold := c.number("threshold", 0, 1, 1<<30)
 	s, err := c.shown()
 	if err != nil {
@@ -148,15 +148,15 @@ func costModel(c *request, s *session.Session, calls []session.Anatomy) (string,
 	return cmp.Or(own.Model, s.Settings.Model), err
 }
 
-// hitRate reads ?hitRate, below 0 for none.
-func (c *request) hitRate() float64 {
+// hitRateOf reads ?hitRate, below 0 for none.
+func hitRateOf(c *request) float64 {
 	s := c.r.URL.Query().Get("hitRate")
 	if s == "" {
 		return -1
 	}
 	rate, err := strconv.ParseFloat(s, 64)
 	if err != nil || !(rate >= 0 && rate <= 1) {
-		c.refuse("hitRate", s, "a number from 0 to 1")
+		refuse(c, "hitRate", s, "a number from 0 to 1")
 	}
 	return rate
 }

@@ -228,13 +228,13 @@ func (c *request) note(err error) {
 }
 
 // wrong notes a mistake in a request.
-func (c *request) wrong(format string, args ...any) {
+func wrong(c *request, format string, args ...any) {
 	c.note(fmt.Errorf(format+": %w", append(args, tidemark.ErrInvalid)...))
 }
 
 // refuse notes that a query parameter cannot be read.
-func (c *request) refuse(name, got, want string) {
-	c.wrong("%s=%s: want %s", name, clip.To(got, 40), want)
+func refuse(c *request, name, got, want string) {
+	wrong(c, "%s=%s: want %s", name, clip.To(got, 40), want)
 }
 
 // number reads a query parameter that is a whole number within bounds.
@@ -245,7 +245,7 @@ func (c *request) number(name string, otherwise, least, most int64) int64 {
 	}
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || n < least || n > most {
-		c.refuse(name, s, fmt.Sprintf("a number from %d to %d", least, most))
+		refuse(c, name, s, fmt.Sprintf("a number from %d to %d", least, most))
 	}
 	return n
 }
@@ -262,7 +262,7 @@ func (c *request) flag(name string, otherwise bool) bool {
 	case "0", "false":
 		return false
 	default:
-		c.refuse(name, s, "1 or 0")
+		refuse(c, name, s, "1 or 0")
 	}
 	return otherwise
 }
@@ -273,7 +273,7 @@ func (c *request) one(name string, words ...string) string {
 	if s == "" || slices.Contains(words, s) {
 		return cmp.Or(s, words[0])
 	}
-	c.refuse(name, s, strings.Join(words, " or "))
+	refuse(c, name, s, strings.Join(words, " or "))
 	return s
 }
 
@@ -282,7 +282,7 @@ func (c *request) query() string {
 	const most = 1000
 	q := c.r.URL.Query().Get("q")
 	if q == "" || len(q) > most || invalidUTF8([]byte(q)) >= 0 {
-		c.wrong("q: want words to look for, up to %d bytes of UTF-8", most)
+		wrong(c, "q: want words to look for, up to %d bytes of UTF-8", most)
 	}
 	return q
 }

@@ -135,7 +135,7 @@ func postUndo(c *request) (any, error) {
 	var overlay string
 	c.decode(field{"overlay", "the id of an overlay", &overlay})
 	if overlay == "" {
-		c.wrong("body: \"overlay\" is missing; the view names the overlays")
+		wrong(c, "body: \"overlay\" is missing; the view names the overlays")
 	}
 	s, err := c.session(false)
 	if err != nil {

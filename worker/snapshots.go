@@ -18,7 +18,7 @@ import (
 )
 
 // bounded notes a text of a body that is too long.
-func (c *request) bounded(name, text string, most int) {
+func bounded(c *request, name, text string, most int) {
 	if n := utf8.RuneCountInString(text); n > most {
 		c.note(fmt.Errorf("body: %q has %d characters, at most %d: %w", name, n, most, tidemark.ErrTooLarge))
 	}
@@ -120,9 +120,9 @@ func branch(c *request, choice bool) (any, error) {
 		c.note(fmt.Errorf("of: %w", err))
 	}
 	if len(of) > 0 && o.Snapshot != "" {
-		c.wrong("body: \"of\" describes the snapshot that is taken, and \"snapshot\" names one that is there; want one of them")
+		wrong(c, "body: \"of\" describes the snapshot that is taken, and \"snapshot\" names one that is there; want one of them")
 	}
-	c.bounded("orientation", o.Orientation, session.MaxOrientation)
+	bounded(c, "orientation", o.Orientation, session.MaxOrientation)
 	s, err := c.session(false)
 	if err != nil {
 		return nil, err
@@ -137,13 +137,13 @@ func postMerge(c *request) (any, error) {
 	var from string
 	c.decode(field{"from", "the key of a branch", &from}, field{"note", "a string", &o.Note})
 	if from == "" {
-		c.wrong("body: \"from\" is missing; want the key of a branch")
+		wrong(c, "body: \"from\" is missing; want the key of a branch")
 	}
 	var err error
 	if o.From, err = tidemark.ParseKey(from); err != nil {
 		c.note(fmt.Errorf("body: \"from\": want the key of a branch: %w", err))
 	}
-	c.bounded("note", o.Note, snapshots.MaxNote)
+	bounded(c, "note", o.Note, snapshots.MaxNote)
 	s, err := c.session(false)
 	if err != nil {
 		return nil, err

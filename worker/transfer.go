@@ -336,7 +336,7 @@ type wireProgress struct {
 func postRestore(c *request) (any, error) {
 	var key string
 	if c.decode(field{"archive", "the key or the name of an archive", &key}); key == "" {
-		c.wrong("body: \"archive\" is missing; want the key or the name of an archive")
+		wrong(c, "body: \"archive\" is missing; want the key or the name of an archive")
 	}
 	if c.bad != nil {
 		return nil, c.bad
