@@ -248,7 +248,7 @@ func (p *parser) label(b *blockFields) []byte {
 		if len(out) > 0 {
 			out = append(out, ' ')
 		}
-		out = clip(out, textOf(p.raw(v.span)), maxLabel)
+		out = clip(out, scan.Unquoted(p.raw(v.span)), maxLabel)
 	}
 	return out
 }

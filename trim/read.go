@@ -35,7 +35,7 @@ func (r *source) str(s span) []byte {
 	if s.size() < 2 || s.size() > maxText {
 		return nil
 	}
-	return textOf(r.raw(s))
+	return scan.Unquoted(r.raw(s))
 }
 
 // id hashes a string that names something, 0 for none. Names beyond maxText are told apart as they are written.

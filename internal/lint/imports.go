@@ -40,7 +40,7 @@ var table = []row{
 	{pkg: "cleanup", why: "text in, text and operations out: what they do is for others to say"},
 	{pkg: "paging", may: "internal/near internal/scan", why: "it decides and never acts: a history goes in, decisions come out"},
 	{pkg: "episodes", may: "internal/near", why: "it decides and never acts; which files a tool names is told by a port"},
-	{pkg: "compaction", may: "internal/clip internal/calls internal/lexicon internal/near internal/picture cleanup paging episodes", why: "plans are pure: what it needs is in the View"},
+	{pkg: "compaction", may: "internal/clip internal/calls internal/lexicon internal/near internal/picture internal/scan cleanup paging episodes", why: "plans are pure: what it needs is in the View"},
 	{pkg: "memory", may: "internal/lexicon", why: "files, facts and ranking; who remembers what is for session and agent to say"},
 	{pkg: "skill", why: "a file format and its list in a prompt; where they lie, and who may read them, is for agent to say"},
 	{pkg: "archive", may: "memory", why: "a file format over Blobs, searched by the one tokenizer; who archives what is for the session to say"},
@@ -55,7 +55,7 @@ var table = []row{
 	{pkg: "metric", why: "figures in, a text out: what is counted is for others to say"},
 	{pkg: "cost", why: "prices and formulas over figures; it reads nothing"},
 	{pkg: "cost/logs", may: "internal/picture internal/scan transcript trim cost", why: "it measures logs and folders of them; where they lie is told"},
-	{pkg: "claude", may: "internal/near internal/place transcript trim snapshot", why: "it keeps the files of another tool; no session of ours, no prices"},
+	{pkg: "claude", may: "internal/near internal/scan internal/place transcript trim snapshot", why: "it keeps the files of another tool; no session of ours, no prices"},
 	{pkg: "probe", may: "paging transcript", why: "it measures logs: items go in, figures come out"},
 	{pkg: "config", may: "internal/clip internal/near approval paging episodes", why: "values only; each package declares its own options, and paging reads its table of tools"},
 
@@ -82,7 +82,7 @@ var table = []row{
 	{pkg: "room/sittings", may: "internal/clip memory host room", why: "a room holds ports and its own tables: no other room, no session"},
 	{pkg: "room/reflection", may: "compaction host recall room", why: "a room holds ports and its own tables: no other room, no session"},
 	{pkg: "room/vectors", may: "internal/clip host recall room", why: "a room holds ports and its own tables: no other room, no session"},
-	{pkg: "session", may: "internal/clip room approval cleanup compaction paging episodes archive memory recall reset host skill snapshot", why: "it calls its agent, its provider and its doors through ports of the root"},
+	{pkg: "session", may: "internal/clip internal/scan room approval cleanup compaction paging episodes archive memory recall reset host skill snapshot", why: "it calls its agent, its provider and its doors through ports of the root"},
 	{pkg: "agent", may: "internal/clip schedule internal/near memory archive recall reset host skill snapshot", why: "it calls its sessions through ports of the root and of recall, never session itself"},
 	{pkg: "worker", may: "internal/sse internal/clip internal/near internal/scan room/task room/reflection schedule channel session agent config archive memory recall transcript compaction episodes proxy proxy/body skill snapshot cost toolbox metric", why: "routes and doors; the host and the provider are given to it in cmd/"},
 
