@@ -14,8 +14,8 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/jsonscan"
 	"github.com/tidemark-ai/tidemark/internal/place"
-	"github.com/tidemark-ai/tidemark/internal/scan"
 )
 
 // Events of Claude Code at which our hook runs (https://docs.claude.com/en/docs/claude-code/hooks).
@@ -380,15 +380,15 @@ func (s Settings) add(raw []byte, event string) ([]byte, error) {
 		group.Matcher, group.Hooks[0].Timeout = "*", postToolUseSeconds
 	}
 	if hooks == nil {
-		return scan.Splice(nil, raw, appendTo(raw, root, member("hooks", map[string][]hookGroup{event: {group}}))...), nil
+		return jsonscan.Splice(nil, raw, appendTo(raw, root, member("hooks", map[string][]hookGroup{event: {group}}))...), nil
 	}
 	if list := hooks.Find("/" + event); list != nil {
 		if _, ok := list.Value.(*hujson.Array); !ok {
 			return nil, fmt.Errorf("hooks.%s is no list: %w", event, tidemark.ErrInvalid)
 		}
-		return scan.Splice(nil, raw, appendTo(raw, list, layout(group))...), nil
+		return jsonscan.Splice(nil, raw, appendTo(raw, list, layout(group))...), nil
 	}
-	return scan.Splice(nil, raw, appendTo(raw, hooks, member(event, []hookGroup{group}))...), nil
+	return jsonscan.Splice(nil, raw, appendTo(raw, hooks, member(event, []hookGroup{group}))...), nil
 }
 
 // hookGroup and hookEntry are what Claude Code reads.
@@ -453,6 +453,6 @@ func (s Settings) uninstalled(raw []byte) ([]byte, error) {
 				}
 			}
 		}
-		raw = scan.Splice(nil, raw, removeFrom(raw, at, i)...)
+		raw = jsonscan.Splice(nil, raw, removeFrom(raw, at, i)...)
 	}
 }

@@ -6,12 +6,12 @@ import (
 
 	"github.com/tailscale/hujson"
 
-	"github.com/tidemark-ai/tidemark/internal/scan"
+	"github.com/tidemark-ai/tidemark/internal/jsonscan"
 )
 
 // put puts bytes in the place of those between two places.
-func put(from, to int, with []byte) scan.Edit {
-	return scan.Edit{Span: scan.Span{From: from, To: to}, With: with}
+func put(from, to int, with []byte) jsonscan.Edit {
+	return jsonscan.Edit{Span: jsonscan.Span{From: from, To: to}, With: with}
 }
 
 // parts are the members of an object or the elements of a list by their place: where each begins, its value, and
@@ -56,7 +56,7 @@ func alone(raw []byte, at *hujson.Value) bool {
 
 // appendTo adds an item at the end of a list or an object, laid out as its neighbours are. lay gives the item: for an
 // indentation, or on one line when the document is.
-func appendTo(raw []byte, at *hujson.Value, lay func(indent string, lines bool) []byte) []scan.Edit {
+func appendTo(raw []byte, at *hujson.Value, lay func(indent string, lines bool) []byte) []jsonscan.Edit {
 	p := partsOf(at)
 	closing := at.EndOffset - 1
 	from := closing
@@ -84,17 +84,17 @@ func appendTo(raw []byte, at *hujson.Value, lay func(indent string, lines bool) 
 	if len(p.starts) == 0 && !lines && bytes.IndexByte(raw, '\n') >= 0 {
 		text = append(text, "\n"+outer...)
 	}
-	edits := []scan.Edit{put(from, from, bytes.ReplaceAll(text, []byte("\n"), lineBreak(raw)))}
+	edits := []jsonscan.Edit{put(from, from, bytes.ReplaceAll(text, []byte("\n"), lineBreak(raw)))}
 	if n := len(p.values); n > 0 && !p.trailing {
 		end := p.values[n-1].EndOffset
-		edits = []scan.Edit{put(end, end, []byte(",")), edits[0]}
+		edits = []jsonscan.Edit{put(end, end, []byte(",")), edits[0]}
 	}
 	return edits
 }
 
 // removeFrom takes the i-th item out of a list or an object, with the comma that it needs no more and the space before
 // it. Comments stay.
-func removeFrom(raw []byte, at *hujson.Value, i int) []scan.Edit {
+func removeFrom(raw []byte, at *hujson.Value, i int) []jsonscan.Edit {
 	p := partsOf(at)
 	v := p.values[i]
 	from := p.starts[i]
@@ -104,20 +104,20 @@ func removeFrom(raw []byte, at *hujson.Value, i int) []scan.Edit {
 	if endsInLine(p.before[i]) { // the line break is the comment's
 		from += bytes.IndexByte(raw[from:], '\n') + 1
 	}
-	edits := []scan.Edit{put(from, v.EndOffset, nil)}
+	edits := []jsonscan.Edit{put(from, v.EndOffset, nil)}
 	switch comma := v.EndOffset + len(v.AfterExtra); {
 	case i < len(p.values)-1 || p.trailing:
 		if comma == v.EndOffset {
-			return []scan.Edit{put(from, comma+1, nil)}
+			return []jsonscan.Edit{put(from, comma+1, nil)}
 		}
 		edits = append(edits, put(comma, comma+1, nil))
 	case i > 0:
 		before := p.values[i-1]
 		comma := before.EndOffset + len(before.AfterExtra)
 		if comma+1 > from { // nothing stood between the comma and the item
-			return []scan.Edit{put(comma, v.EndOffset, nil)}
+			return []jsonscan.Edit{put(comma, v.EndOffset, nil)}
 		}
-		edits = []scan.Edit{put(comma, comma+1, nil), edits[0]}
+		edits = []jsonscan.Edit{put(comma, comma+1, nil), edits[0]}
 	}
 	return edits
 }

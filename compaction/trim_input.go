@@ -8,7 +8,7 @@ import (
 	"github.com/tidemark-ai/tidemark/episodes"
 	"github.com/tidemark-ai/tidemark/internal/calls"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	jsonscan "github.com/tidemark-ai/tidemark/internal/scan"
+	"github.com/tidemark-ai/tidemark/internal/jsonscan"
 	"github.com/tidemark-ai/tidemark/paging"
 )
 

@@ -6,14 +6,14 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/internal/scan"
+	"github.com/tidemark-ai/tidemark/internal/jsonscan"
 )
 
 // skim gives of a message what a search reads of it, which is what [textParts] looks at, in one pass: decoded whole,
 // a message with a call or a result is read six times. It knows messages without white space, as
 // [tidemark.Message.AppendJSON] gives them; anything else, a reference to a large block too, is not ok.
 func skim(payload []byte) (m tidemark.Message, ok bool) {
-	s := skimmer{scan.Over(payload)}
+	s := skimmer{jsonscan.Over(payload)}
 	s.members(func(key []byte) {
 		switch string(key) {
 		case "role":
@@ -30,7 +30,7 @@ func skim(payload []byte) (m tidemark.Message, ok bool) {
 }
 
 // skimmer reads messages of one form.
-type skimmer struct{ scan.Cursor }
+type skimmer struct{ jsonscan.Cursor }
 
 // skimmed are the fields of messages and blocks that are known.
 var skimmed = []string{"role", "content", "type", "text", "name", "id", "tool_use_id", "thinking", "signature", "input", "caller", "cache_control", "is_error"}

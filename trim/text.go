@@ -3,13 +3,13 @@ package trim
 import (
 	"unicode/utf8"
 
-	"github.com/tidemark-ai/tidemark/internal/scan"
+	"github.com/tidemark-ai/tidemark/internal/jsonscan"
 )
 
 // nameOf is the name of a member, without escapes.
-func nameOf(m *scan.Member) []byte {
+func nameOf(m *jsonscan.Member) []byte {
 	if m.Escaped {
-		return scan.Unquoted([]byte(`"` + string(m.Name) + `"`))
+		return jsonscan.Unquoted([]byte(`"` + string(m.Name) + `"`))
 	}
 	return m.Name
 }
