@@ -14,6 +14,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/jsonscan"
 	"github.com/tidemark-ai/tidemark/internal/place"
 )
 
@@ -379,15 +380,15 @@ func (s Settings) add(raw []byte, event string) ([]byte, error) {
 		group.Matcher, group.Hooks[0].Timeout = "*", postToolUseSeconds
 	}
 	if hooks == nil {
-		return splice(raw, appendTo(raw, root, member("hooks", map[string][]hookGroup{event: {group}}))), nil
+		return jsonscan.Splice(nil, raw, appendTo(raw, root, member("hooks", map[string][]hookGroup{event: {group}}))...), nil
 	}
 	if list := hooks.Find("/" + event); list != nil {
 		if _, ok := list.Value.(*hujson.Array); !ok {
 			return nil, fmt.Errorf("hooks.%s is no list: %w", event, tidemark.ErrInvalid)
 		}
-		return splice(raw, appendTo(raw, list, layout(group))), nil
+		return jsonscan.Splice(nil, raw, appendTo(raw, list, layout(group))...), nil
 	}
-	return splice(raw, appendTo(raw, hooks, member(event, []hookGroup{group}))), nil
+	return jsonscan.Splice(nil, raw, appendTo(raw, hooks, member(event, []hookGroup{group}))...), nil
 }
 
 // hookGroup and hookEntry are what Claude Code reads.
@@ -452,6 +453,6 @@ func (s Settings) uninstalled(raw []byte) ([]byte, error) {
 				}
 			}
 		}
-		raw = splice(raw, removeFrom(raw, at, i))
+		raw = jsonscan.Splice(nil, raw, removeFrom(raw, at, i)...)
 	}
 }

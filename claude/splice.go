@@ -2,28 +2,16 @@ package claude
 
 import (
 	"bytes"
-	"slices"
 	"unicode/utf8"
 
 	"github.com/tailscale/hujson"
+
+	"github.com/tidemark-ai/tidemark/internal/jsonscan"
 )
 
-// edit puts bytes in the place of those from start up to end of a document.
-type edit struct {
-	start, end int
-	put        []byte
-}
-
-// splice applies edits that do not overlap. Every other byte stays.
-func splice(raw []byte, edits []edit) []byte {
-	slices.SortStableFunc(edits, func(a, b edit) int { return a.start - b.start })
-	var out []byte
-	at := 0
-	for _, e := range edits {
-		out = append(append(out, raw[at:e.start]...), e.put...)
-		at = e.end
-	}
-	return append(out, raw[at:]...)
+// put puts bytes in the place of those between two places.
+func put(from, to int, with []byte) jsonscan.Edit {
+	return jsonscan.Edit{Span: jsonscan.Span{From: from, To: to}, With: with}
 }
 
 // parts are the members of an object or the elements of a list by their place: where each begins, its value, and
@@ -68,7 +56,7 @@ func alone(raw []byte, at *hujson.Value) bool {
 
 // appendTo adds an item at the end of a list or an object, laid out as its neighbours are. lay gives the item: for an
 // indentation, or on one line when the document is.
-func appendTo(raw []byte, at *hujson.Value, lay func(indent string, lines bool) []byte) []edit {
+func appendTo(raw []byte, at *hujson.Value, lay func(indent string, lines bool) []byte) []jsonscan.Edit {
 	p := partsOf(at)
 	closing := at.EndOffset - 1
 	from := closing
@@ -96,17 +84,17 @@ func appendTo(raw []byte, at *hujson.Value, lay func(indent string, lines bool) 
 	if len(p.starts) == 0 && !lines && bytes.IndexByte(raw, '\n') >= 0 {
 		text = append(text, "\n"+outer...)
 	}
-	edits := []edit{{from, from, bytes.ReplaceAll(text, []byte("\n"), lineBreak(raw))}}
+	edits := []jsonscan.Edit{put(from, from, bytes.ReplaceAll(text, []byte("\n"), lineBreak(raw)))}
 	if n := len(p.values); n > 0 && !p.trailing {
 		end := p.values[n-1].EndOffset
-		edits = []edit{{end, end, []byte(",")}, edits[0]}
+		edits = []jsonscan.Edit{put(end, end, []byte(",")), edits[0]}
 	}
 	return edits
 }
 
 // removeFrom takes the i-th item out of a list or an object, with the comma that it needs no more and the space before
 // it. Comments stay.
-func removeFrom(raw []byte, at *hujson.Value, i int) []edit {
+func removeFrom(raw []byte, at *hujson.Value, i int) []jsonscan.Edit {
 	p := partsOf(at)
 	v := p.values[i]
 	from := p.starts[i]
@@ -116,20 +104,20 @@ func removeFrom(raw []byte, at *hujson.Value, i int) []edit {
 	if endsInLine(p.before[i]) { // the line break is the comment's
 		from += bytes.IndexByte(raw[from:], '\n') + 1
 	}
-	edits := []edit{{from, v.EndOffset, nil}}
+	edits := []jsonscan.Edit{put(from, v.EndOffset, nil)}
 	switch comma := v.EndOffset + len(v.AfterExtra); {
 	case i < len(p.values)-1 || p.trailing:
 		if comma == v.EndOffset {
-			return []edit{{from, comma + 1, nil}}
+			return []jsonscan.Edit{put(from, comma+1, nil)}
 		}
-		edits = append(edits, edit{comma, comma + 1, nil})
+		edits = append(edits, put(comma, comma+1, nil))
 	case i > 0:
 		before := p.values[i-1]
 		comma := before.EndOffset + len(before.AfterExtra)
 		if comma+1 > from { // nothing stood between the comma and the item
-			return []edit{{comma, v.EndOffset, nil}}
+			return []jsonscan.Edit{put(comma, v.EndOffset, nil)}
 		}
-		edits = append(edits, edit{comma, comma + 1, nil})
+		edits = []jsonscan.Edit{put(comma, comma+1, nil), edits[0]}
 	}
 	return edits
 }

@@ -1,7 +1,6 @@
 package compaction
 
 import (
-	"bytes"
 	"slices"
 	"strconv"
 
@@ -9,6 +8,7 @@ import (
 	"github.com/tidemark-ai/tidemark/episodes"
 	"github.com/tidemark-ai/tidemark/internal/calls"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/jsonscan"
 	"github.com/tidemark-ai/tidemark/paging"
 )
 
@@ -39,53 +39,33 @@ type inputCut struct {
 
 // strings returns the JSON with stubs, nil when it has none, or is no object.
 func (c inputCut) strings(raw []byte) []byte {
-	if !json.Valid(raw) || bytes.TrimLeft(raw, " \t\r\n")[0] != '{' || tidemark.UTF16Len(raw) <= c.most {
+	at := jsonscan.Over(raw)
+	if at.Peek() != '{' || tidemark.UTF16Len(raw) <= c.most {
 		return nil
 	}
-	var out []byte
-	var open []byte    // { and [ around this place
-	var names []string // of the field before each of them, of which an element of a list is one, too
-	var name string    // of the newest field
-	from, key := 0, false
-	for i := 0; i < len(raw); i++ {
-		switch raw[i] {
-		case '{', '[':
-			open, names, key = append(open, raw[i]), append(names, name), raw[i] == '{'
-		case '}', ']':
-			name = names[len(names)-1]
-			open, names, key = open[:len(open)-1], names[:len(names)-1], false
-		case ',':
-			key = open[len(open)-1] == '{'
-		case '"':
-			end := stringEnd(raw, i)
-			if key {
-				name, key = nameOf(raw[i:end]), false
-			} else if stub := c.stub(raw[i:end], name, len(open), from == 0); stub != nil {
-				out = append(append(out, raw[from:i]...), stub...)
-				from = end
-			}
-			i = end - 1
-		}
-	}
-	if from == 0 {
+	edits := c.walk(&at, nil, "", 0)
+	if at.End(); at.Err() != nil || len(edits) == 0 {
 		return nil
 	}
-	return append(out, raw[from:]...)
+	return jsonscan.Splice(nil, raw, edits...)
 }
 
-// stringEnd returns where the string ends that begins at i of valid JSON.
-func stringEnd(raw []byte, i int) int {
-	for i++; raw[i] != '"'; i++ {
-		if raw[i] == '\\' {
-			i++
+// walk appends the edits of the value that is next. An element of a list has the name of the list.
+func (c inputCut) walk(at *jsonscan.Cursor, edits []jsonscan.Edit, name string, depth int) []jsonscan.Edit {
+	switch at.Peek() {
+	case '{':
+		at.Members("the input", func(key []byte) { edits = c.walk(at, edits, string(key), depth+1) })
+	case '[':
+		at.Elements("the input", func(int) { edits = c.walk(at, edits, name, depth+1) })
+	case '"':
+		from := at.At()
+		if stub := c.stub(at.String(), name, depth, len(edits) == 0); stub != nil {
+			edits = append(edits, jsonscan.Edit{Span: jsonscan.Span{From: from, To: at.At()}, With: stub})
 		}
+	default:
+		at.Skip()
 	}
-	return i + 1
-}
-
-func nameOf(raw []byte) string {
-	name, _, _, _ := json.CutString(raw)
-	return name
+	return edits
 }
 
 // stub is the JSON string that stands for a long one, nil where it stays. Of a call the first one tells the way back.

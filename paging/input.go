@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/jsonscan"
 	"github.com/tidemark-ai/tidemark/internal/near"
-	"github.com/tidemark-ai/tidemark/internal/scan"
 )
 
 // What the stub of an input keeps at most.
@@ -96,14 +96,14 @@ func (t Tools) StubInput(tool, handle string, input []byte) []byte {
 }
 
 // members lists those of the object that is next, none of what is no object.
-func members(c *scan.Cursor) (all []member) {
+func members(c *jsonscan.Cursor) (all []member) {
 	if !c.Open('{') {
 		c.Fail("want an object")
 	}
 	for c.More() {
 		from := c.At()
 		name := string(c.Key())
-		key := scan.Over(c.Since(from))
+		key := jsonscan.Over(c.Since(from))
 		if value := c.Raw(); value != nil {
 			all = append(all, member{name, key.String(), compact(value)})
 		}

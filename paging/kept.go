@@ -6,7 +6,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/internal/scan"
+	"github.com/tidemark-ai/tidemark/internal/jsonscan"
 )
 
 // Kept is what paging must know of a part of a message that is out, so that its bytes need not be read again.
@@ -163,7 +163,7 @@ func (s *Scanner) Shorter(b tidemark.Block, g *Page, handle string) bool {
 // Substitute puts a value in the place of that of a member of an object; of two with one name, of the last.
 func Substitute(object []byte, name string, value []byte) ([]byte, error) {
 	c := over(object)
-	var at scan.Span
+	var at jsonscan.Span
 	c.Members("a block", func(key []byte) {
 		if v := c.Value(); string(key) == name {
 			at = v
@@ -175,7 +175,7 @@ func Substitute(object []byte, name string, value []byte) ([]byte, error) {
 	case at.To == 0:
 		return nil, fmt.Errorf("a block without %s: %w", name, tidemark.ErrInvalid)
 	}
-	return scan.Splice(nil, object, scan.Edit{Span: at, With: value}), nil
+	return jsonscan.Splice(nil, object, jsonscan.Edit{Span: at, With: value}), nil
 }
 
 // Hold names pages that never leave by a decision, because their owner keeps them; nil for none. It is asked when a

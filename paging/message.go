@@ -6,7 +6,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/internal/scan"
+	"github.com/tidemark-ai/tidemark/internal/jsonscan"
 )
 
 // Message is what paging keeps of a message.
@@ -78,20 +78,20 @@ func (s *Scanner) Message(raw []byte) (Message, error) {
 }
 
 // over returns a reader at the beginning of JSON.
-func over(data []byte) *scan.Cursor {
-	c := scan.Over(data)
+func over(data []byte) *jsonscan.Cursor {
+	c := jsonscan.Over(data)
 	return &c
 }
 
 // message reads the message that is next.
-func (s *Scanner) message(c *scan.Cursor) (m Message) {
+func (s *Scanner) message(c *jsonscan.Cursor) (m Message) {
 	c.Peek()
 	start := c.Compact()
 	if !c.Open('{') {
 		c.Fail("a message is an object with role and content")
 		return m
 	}
-	var content scan.Cursor // where it stands, if it is to be read when the role is known
+	var content jsonscan.Cursor // where it stands, if it is to be read when the role is known
 	found, read := false, false
 	for c.More() {
 		switch key := c.Key(); string(key) {
@@ -130,7 +130,7 @@ func (s *Scanner) message(c *scan.Cursor) (m Message) {
 func speaks(r tidemark.Role) bool { return r == tidemark.User || r == tidemark.Assistant }
 
 // word reads a short string that is kept, "" for another value.
-func (s *Scanner) word(c *scan.Cursor) string {
+func (s *Scanner) word(c *jsonscan.Cursor) string {
 	if c.Peek() != '"' {
 		c.Skip()
 		return ""
@@ -160,7 +160,7 @@ func (s *Scanner) word(c *scan.Cursor) string {
 }
 
 // decode gives the text of a string until the next call.
-func (s *Scanner) decode(c *scan.Cursor, raw []byte) []byte {
+func (s *Scanner) decode(c *jsonscan.Cursor, raw []byte) []byte {
 	if inner := raw[1 : len(raw)-1]; bytes.IndexByte(inner, '\\') < 0 {
 		return inner
 	}
@@ -172,7 +172,7 @@ func (s *Scanner) decode(c *scan.Cursor, raw []byte) []byte {
 }
 
 // content reads the content of a message that begins at start.
-func (s *Scanner) content(c *scan.Cursor, m *Message, start int) {
+func (s *Scanner) content(c *jsonscan.Cursor, m *Message, start int) {
 	user := m.Role == tidemark.User
 	if c.Peek() == '"' {
 		m.Typed = user
@@ -196,14 +196,14 @@ func (s *Scanner) content(c *scan.Cursor, m *Message, start int) {
 
 // part is a value of a block that is read again when the block's type is known.
 type part struct {
-	c    scan.Cursor
+	c    jsonscan.Cursor
 	ok   bool
 	end  int // behind it
 	wire int // its bytes as compact JSON
 }
 
 // block reads a block. typed is whether it is something else than a result.
-func (s *Scanner) block(c *scan.Cursor, m *Message, start int) (b Block, typed bool) {
+func (s *Scanner) block(c *jsonscan.Cursor, m *Message, start int) (b Block, typed bool) {
 	c.Peek()
 	from, begin := c.Compact(), c.At()
 	if !c.Open('{') {
@@ -262,7 +262,7 @@ func (s *Scanner) block(c *scan.Cursor, m *Message, start int) (b Block, typed b
 }
 
 // keep remembers where a value is and goes behind it.
-func (s *Scanner) keep(c *scan.Cursor) part {
+func (s *Scanner) keep(c *jsonscan.Cursor) part {
 	c.Peek()
 	p := part{c: *c, ok: true}
 	c.Skip()
@@ -270,7 +270,7 @@ func (s *Scanner) keep(c *scan.Cursor) part {
 	return p
 }
 
-func (s *Scanner) call(c *scan.Cursor, b *Block, name string, input part, start int) {
+func (s *Scanner) call(c *jsonscan.Cursor, b *Block, name string, input part, start int) {
 	var raw []byte
 	if input.ok {
 		raw = c.Since(0)[input.c.At():input.end]
@@ -290,7 +290,7 @@ const (
 )
 
 // result reads the content of a result: its size, lines and hash.
-func (s *Scanner) result(c *scan.Cursor, b *Block, content part) {
+func (s *Scanner) result(c *jsonscan.Cursor, b *Block, content part) {
 	if !content.ok {
 		b.Hash = sha256.Sum256(nil)
 		return
@@ -316,7 +316,7 @@ func (s *Scanner) result(c *scan.Cursor, b *Block, content part) {
 }
 
 // texts joins the texts of a list of text blocks, by a byte that no text has.
-func (s *Scanner) texts(c scan.Cursor) (joined []byte, n int, ok bool) {
+func (s *Scanner) texts(c jsonscan.Cursor) (joined []byte, n int, ok bool) {
 	s.join = s.join[:0]
 	if !c.Open('[') {
 		return nil, 0, false

@@ -7,7 +7,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/internal/scan"
+	"github.com/tidemark-ai/tidemark/internal/jsonscan"
 )
 
 // Part says what of a message a [Page] is.
@@ -107,7 +107,7 @@ func (p *Pager) image(b *Block) {
 }
 
 // inline reads an image or a document: its kind, its bytes, and what its stub will be. raw is the block.
-func (s *Scanner) inline(c *scan.Cursor, b *Block, kind string, source part, raw []byte) {
+func (s *Scanner) inline(c *jsonscan.Cursor, b *Block, kind string, source part, raw []byte) {
 	b.media = kind
 	if source.ok {
 		s.source(source.c, b, kind)
@@ -126,7 +126,7 @@ func (s *Scanner) inline(c *scan.Cursor, b *Block, kind string, source part, raw
 }
 
 // source reads the source of an image or a document.
-func (s *Scanner) source(c scan.Cursor, b *Block, kind string) {
+func (s *Scanner) source(c jsonscan.Cursor, b *Block, kind string) {
 	if !c.Open('{') {
 		return
 	}

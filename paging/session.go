@@ -9,7 +9,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/internal/scan"
+	"github.com/tidemark-ai/tidemark/internal/jsonscan"
 )
 
 // Session is a recorded conversation: request k is all that steps 0 to k appended and cut.
@@ -126,7 +126,7 @@ func (s *Scanner) Session(line []byte) (Session, error) {
 }
 
 // number reads how many there are of something.
-func (s *Scanner) number(c *scan.Cursor, field, of string) (n int) {
+func (s *Scanner) number(c *jsonscan.Cursor, field, of string) (n int) {
 	from := c.At()
 	c.Skip()
 	if c.Err() == nil && (json.Unmarshal(c.Since(from), &n) != nil || n < 0) {
@@ -136,7 +136,7 @@ func (s *Scanner) number(c *scan.Cursor, field, of string) (n int) {
 }
 
 // told reads a field of the settings and goes behind any other. null says nothing.
-func (s *Scanner) told(c *scan.Cursor, key string, out *Told) {
+func (s *Scanner) told(c *jsonscan.Cursor, key string, out *Told) {
 	if c.Peek() == 'n' {
 		c.Skip()
 		return
@@ -165,7 +165,7 @@ func (s *Scanner) told(c *scan.Cursor, key string, out *Told) {
 }
 
 // zones reads the percents at which the zones begin.
-func (s *Scanner) zones(c *scan.Cursor) *Zones {
+func (s *Scanner) zones(c *jsonscan.Cursor) *Zones {
 	var p []int
 	from := c.At()
 	c.Skip()
@@ -184,7 +184,7 @@ func (s *Scanner) zones(c *scan.Cursor) *Zones {
 }
 
 // size goes behind a value and returns its bytes as compact JSON, none for null.
-func size(c *scan.Cursor) int {
+func size(c *jsonscan.Cursor) int {
 	if c.Peek() == 'n' {
 		c.Skip()
 		return 0
@@ -194,7 +194,7 @@ func size(c *scan.Cursor) int {
 	return c.Compact() - from
 }
 
-func (s *Scanner) steps(c *scan.Cursor) (steps []Step) {
+func (s *Scanner) steps(c *jsonscan.Cursor) (steps []Step) {
 	var history []extent // of the messages
 	c.Open('[')
 	for c.More() {
@@ -220,7 +220,7 @@ func (s *Scanner) steps(c *scan.Cursor) (steps []Step) {
 }
 
 // step reads the step that is next, and where its messages stand.
-func (s *Scanner) step(c *scan.Cursor) (st Step, added []extent) {
+func (s *Scanner) step(c *jsonscan.Cursor) (st Step, added []extent) {
 	if !c.Open('{') {
 		c.Fail("want an object with append")
 	}
@@ -265,7 +265,7 @@ func (s *Scanner) step(c *scan.Cursor) (st Step, added []extent) {
 }
 
 // keepOf reads how many messages stay; null is as none given.
-func (s *Scanner) keepOf(c *scan.Cursor, st *Step) {
+func (s *Scanner) keepOf(c *jsonscan.Cursor, st *Step) {
 	b := c.Peek()
 	from := c.At()
 	c.Skip()
@@ -278,7 +278,7 @@ func (s *Scanner) keepOf(c *scan.Cursor, st *Step) {
 	}
 }
 
-func (s *Scanner) appended(c *scan.Cursor, st *Step) (added []extent) {
+func (s *Scanner) appended(c *jsonscan.Cursor, st *Step) (added []extent) {
 	if !c.Open('[') {
 		c.Fail("append: want a list of messages")
 	}
@@ -299,7 +299,7 @@ func (s *Scanner) appended(c *scan.Cursor, st *Step) (added []extent) {
 const maxAsks = 4096
 
 // named reads a list of at most so many names, of at most so many bytes each, nil for null.
-func (s *Scanner) named(c *scan.Cursor, field string, most, long int) (out []string) {
+func (s *Scanner) named(c *jsonscan.Cursor, field string, most, long int) (out []string) {
 	if c.Peek() == 'n' {
 		c.Skip()
 		return nil
@@ -327,7 +327,7 @@ func (s *Scanner) named(c *scan.Cursor, field string, most, long int) (out []str
 }
 
 // usage reads what the provider reported.
-func (s *Scanner) usage(c *scan.Cursor, st *Step) {
+func (s *Scanner) usage(c *jsonscan.Cursor, st *Step) {
 	b := c.Peek()
 	from := c.At()
 	c.Skip()

@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/jsonscan"
 	"github.com/tidemark-ai/tidemark/internal/near"
-	"github.com/tidemark-ai/tidemark/internal/scan"
 )
 
 // Kind is what a tool does, as far as paging cares.
@@ -174,7 +174,7 @@ type input struct {
 
 // fields lists the members of an input, none of what is no object.
 func fields(raw []byte) (f inputs) {
-	if scan.Members(raw, func(key, value []byte) { f = append(f, input{near.Plain(string(key)), value}) }) != nil {
+	if jsonscan.Members(raw, func(key, value []byte) { f = append(f, input{near.Plain(string(key)), value}) }) != nil {
 		return nil
 	}
 	return f

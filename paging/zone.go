@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/internal/scan"
+	"github.com/tidemark-ai/tidemark/internal/jsonscan"
 )
 
 // Zone says how full the window is, and with that how far a policy goes ("Graduated Pressure Zones" of the paper).
@@ -150,7 +150,7 @@ func (s *Scanner) inlineOf(source part) (in inline) {
 }
 
 // inlineIn reads the images and documents in the content of a result.
-func (s *Scanner) inlineIn(c scan.Cursor) (in inline) {
+func (s *Scanner) inlineIn(c jsonscan.Cursor) (in inline) {
 	if !c.Open('[') {
 		return in
 	}

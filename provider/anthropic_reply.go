@@ -8,7 +8,7 @@ import (
 	tidemark "github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/internal/scan"
+	"github.com/tidemark-ai/tidemark/internal/jsonscan"
 	"github.com/tidemark-ai/tidemark/internal/sse"
 )
 
@@ -270,7 +270,7 @@ func (p *part) finish() (tidemark.Block, error) {
 		set("citations", list)
 	}
 	var b tidemark.Block
-	err := b.UnmarshalJSON(scan.Set(nil, p.raw, sets...))
+	err := b.UnmarshalJSON(jsonscan.Set(nil, p.raw, sets...))
 	return b, err
 }
 

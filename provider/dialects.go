@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	tidemark "github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/internal/scan"
+	"github.com/tidemark-ai/tidemark/internal/jsonscan"
 )
 
 // maxToolName is how long the name of a tool may be in both APIs.
@@ -22,7 +22,7 @@ func (a *Anthropic) valid(req tidemark.Request) *sending {
 		id: name, begins: true, failing: true, system: a.takesSystem(),
 		keep: func(b tidemark.Block, calling bool) bool {
 			if b.Type == tidemark.TypeRedactedThinking {
-				return scalar(scan.Find(b.Raw(), "data")) != ""
+				return scalar(jsonscan.Find(b.Raw(), "data")) != ""
 			}
 			return b.Signature != "" || calling && !a.official()
 		},

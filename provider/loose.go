@@ -8,7 +8,7 @@ import (
 
 	tidemark "github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/internal/scan"
+	"github.com/tidemark-ai/tidemark/internal/jsonscan"
 )
 
 // The types of this file read what a provider answers as it was meant. An answer was paid for, and a field in another
@@ -188,7 +188,7 @@ func looseBlock(raw json.RawMessage) (tidemark.Block, error) {
 		return b, err
 	}
 	var sets []field
-	_ = scan.Members(raw, func(key, value []byte) { // it is valid
+	_ = jsonscan.Members(raw, func(key, value []byte) { // it is valid
 		switch string(key) {
 		case "type", "text", "thinking", "id", "name", "tool_use_id", "signature":
 			var name looseName
@@ -205,6 +205,6 @@ func looseBlock(raw json.RawMessage) (tidemark.Block, error) {
 			}
 		}
 	})
-	err = b.UnmarshalJSON(scan.Set(nil, raw, sets...))
+	err = b.UnmarshalJSON(jsonscan.Set(nil, raw, sets...))
 	return b, err
 }

@@ -10,8 +10,8 @@ import (
 	tidemark "github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/jsonscan"
 	"github.com/tidemark-ai/tidemark/internal/picture"
-	"github.com/tidemark-ai/tidemark/internal/scan"
 )
 
 // What the Messages API takes of pictures (https://docs.anthropic.com/en/docs/build-with-claude/vision#evaluate-image-size):
@@ -48,20 +48,20 @@ func (p *pictures) medium(b tidemark.Block, r mediaRules) *tidemark.Block {
 	if picture {
 		p.nth++
 	}
-	source := scan.Find(b.Raw(), "source")
+	source := jsonscan.Find(b.Raw(), "source")
 	if len(source) == 0 || source[0] != '{' {
 		return leftOut(b, "", "it has no source")
 	}
-	media := scalar(scan.Find(source, "media_type"))
-	switch kind := scalar(scan.Find(source, "type")); {
+	media := scalar(jsonscan.Find(source, "media_type"))
+	switch kind := scalar(jsonscan.Find(source, "type")); {
 	case kind == "base64":
 	case kind == "url":
-		if u := scalar(scan.Find(source, "url")); !strings.HasPrefix(u, "https://") && !strings.HasPrefix(u, "http://") {
+		if u := scalar(jsonscan.Find(source, "url")); !strings.HasPrefix(u, "https://") && !strings.HasPrefix(u, "http://") {
 			return leftOut(b, media, "its address is none of the web")
 		}
 		return p.tooMany(b, r, media)
 	case kind == "text" && !picture:
-		if strings.TrimSpace(scalar(scan.Find(source, "data"))) == "" {
+		if strings.TrimSpace(scalar(jsonscan.Find(source, "data"))) == "" {
 			return leftOut(b, media, "it is empty")
 		}
 		return nil
@@ -70,7 +70,7 @@ func (p *pictures) medium(b tidemark.Block, r mediaRules) *tidemark.Block {
 	default:
 		return leftOut(b, media, "its source is of no kind that is known")
 	}
-	data, repaired := base64Data(scan.Find(source, "data"))
+	data, repaired := base64Data(jsonscan.Find(source, "data"))
 	if data == nil {
 		return leftOut(b, media, "its base64 cannot be read")
 	}
@@ -88,7 +88,7 @@ func (p *pictures) medium(b tidemark.Block, r mediaRules) *tidemark.Block {
 	if fit := p.tooMany(b, r, media); fit != nil {
 		return fit
 	}
-	return altered(b, []field{{Key: "source", Value: scan.Set(nil, source, field{Key: "media_type", Value: json.AppendString(nil, or(is, media))}, field{Key: "data", Value: json.AppendString(nil, string(data))})}})
+	return altered(b, []field{{Key: "source", Value: jsonscan.Set(nil, source, field{Key: "media_type", Value: json.AppendString(nil, or(is, media))}, field{Key: "data", Value: json.AppendString(nil, string(data))})}})
 }
 
 // unfit says why a picture is not taken, empty for one that is.

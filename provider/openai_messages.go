@@ -6,7 +6,7 @@ import (
 
 	tidemark "github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/internal/scan"
+	"github.com/tidemark-ai/tidemark/internal/jsonscan"
 )
 
 // chatWriter appends messages in the shape of chat completions.
@@ -264,11 +264,11 @@ const pictureField = "image_url"
 
 // pictureMore are those members, each with a comma before it.
 func pictureMore(b tidemark.Block) (out []byte) {
-	more := scan.Find(b.Raw(), pictureField)
+	more := jsonscan.Find(b.Raw(), pictureField)
 	if len(more) == 0 || more[0] != '{' {
 		return nil
 	}
-	_ = scan.Members(more, func(key, value []byte) { // it is valid
+	_ = jsonscan.Members(more, func(key, value []byte) { // it is valid
 		if string(key) != "url" {
 			out = append(json.AppendString(append(out, ','), string(key)), ':')
 			out = append(out, value...)

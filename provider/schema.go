@@ -9,7 +9,7 @@ import (
 
 	tidemark "github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/internal/scan"
+	"github.com/tidemark-ai/tidemark/internal/jsonscan"
 )
 
 // schemaRules are what an API demands of the definition of a tool. tidemark.CheckTools has the sources.
@@ -85,7 +85,7 @@ func renameKeys(value []byte, to func(string) string, any bool) []byte {
 	switch value[0] {
 	case '{':
 		out := []byte{'{'}
-		_ = scan.Members(value, func(key, value []byte) { // it is valid
+		_ = jsonscan.Members(value, func(key, value []byte) { // it is valid
 			if len(out) > 1 {
 				out = append(out, ',')
 			}
@@ -173,7 +173,7 @@ func (m *mender) schema(raw []byte, depth int) []byte {
 	}
 	var sets []field
 	kind, items := "", false
-	_ = scan.Members(raw, func(key, value []byte) { // it is valid
+	_ = jsonscan.Members(raw, func(key, value []byte) { // it is valid
 		name := string(key)
 		set := func(v []byte) {
 			if !bytes.Equal(v, value) {
@@ -212,7 +212,7 @@ func (m *mender) schema(raw []byte, depth int) []byte {
 		return raw
 	}
 	m.changed = true
-	return scan.Set(nil, raw, sets...)
+	return jsonscan.Set(nil, raw, sets...)
 }
 
 // kinds is the value of "type": one of the seven names or a list of them, in whatever letters it came; nil for anything else.
@@ -265,7 +265,7 @@ func (m *mender) members(of string, value []byte, depth int) []byte {
 		return nil
 	}
 	out, changed := []byte{'{'}, false
-	_ = scan.Members(value, func(key, sub []byte) { // it is valid
+	_ = jsonscan.Members(value, func(key, sub []byte) { // it is valid
 		name := string(key)
 		fit, sent := m.one(sub, depth), name
 		if of == "properties" && m.rules.key != nil {
@@ -292,10 +292,10 @@ func (m *mender) members(of string, value []byte, depth int) []byte {
 
 // titled says in a schema what its member is called, unless it has a title.
 func titled(schema []byte, name string) []byte {
-	if len(schema) == 0 || schema[0] != '{' || scan.Find(schema, "title") != nil {
+	if len(schema) == 0 || schema[0] != '{' || jsonscan.Find(schema, "title") != nil {
 		return schema
 	}
-	return scan.Set(nil, schema, field{Key: "title", Value: json.AppendString(nil, name)})
+	return jsonscan.Set(nil, schema, field{Key: "title", Value: json.AppendString(nil, name)})
 }
 
 // one is a schema where one may stand, nil for what is none.

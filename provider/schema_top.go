@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/internal/scan"
+	"github.com/tidemark-ai/tidemark/internal/jsonscan"
 )
 
 // arguments is what arguments a schema describes, by itself or in one of several ways.
@@ -25,13 +25,13 @@ const maxSteps = 500
 // is one by reference only. What they say is merged: every argument that any of them has may be given, those that all of
 // them demand must be, and ways says in words what the schema cannot any more.
 func (m *mender) top(schema []byte) (out []byte, ways string) {
-	kind := scan.Find(schema, "type")
+	kind := jsonscan.Find(schema, "type")
 	odd := scalar(kind) != "object"
 	for _, word := range [...]string{"anyOf", "oneOf", "allOf"} {
-		odd = odd || scan.Find(schema, word) != nil
+		odd = odd || jsonscan.Find(schema, word) != nil
 	}
 	if m.rules.full {
-		odd = odd || scan.Find(schema, "properties") == nil || scan.Find(schema, "enum") != nil || scan.Find(schema, "not") != nil
+		odd = odd || jsonscan.Find(schema, "properties") == nil || jsonscan.Find(schema, "enum") != nil || jsonscan.Find(schema, "not") != nil
 	}
 	if !odd {
 		return schema, ""
@@ -56,7 +56,7 @@ func (m *mender) top(schema []byte) (out []byte, ways string) {
 	} else {
 		sets = append(sets, field{Key: "required"})
 	}
-	return scan.Set(nil, schema, sets...), strings.Join(a.ways, "\n")
+	return jsonscan.Set(nil, schema, sets...), strings.Join(a.ways, "\n")
 }
 
 // add takes up what a schema demands; root is where its references lead.
@@ -68,18 +68,18 @@ func (a *arguments) add(schema, root []byte, depth int) {
 	if schema = resolved(schema, root); depth > most || len(schema) == 0 || schema[0] != '{' {
 		return
 	}
-	if props := scan.Find(schema, "properties"); len(props) > 0 && props[0] == '{' {
-		_ = scan.Members(props, func(key, value []byte) { a.put(string(key), value) }) // it is valid
+	if props := jsonscan.Find(schema, "properties"); len(props) > 0 && props[0] == '{' {
+		_ = jsonscan.Members(props, func(key, value []byte) { a.put(string(key), value) }) // it is valid
 	}
 	var names []string
-	if json.Unmarshal(scan.Find(schema, "required"), &names) == nil {
+	if json.Unmarshal(jsonscan.Find(schema, "required"), &names) == nil {
 		a.demand(names)
 	}
-	for _, sub := range elements(scan.Find(schema, "allOf")) {
+	for _, sub := range elements(jsonscan.Find(schema, "allOf")) {
 		a.add(sub, root, depth+1)
 	}
 	for _, word := range [...]string{"anyOf", "oneOf"} {
-		a.either(elements(scan.Find(schema, word)), root, depth+1)
+		a.either(elements(jsonscan.Find(schema, word)), root, depth+1)
 	}
 }
 
@@ -134,7 +134,7 @@ func (a *arguments) demand(names []string) {
 // elements are those of a list, none of anything else.
 func elements(list []byte) (out [][]byte) {
 	if len(list) > 0 && list[0] == '[' {
-		_ = scan.Elements(list, func(elem []byte) { out = append(out, elem) }) // it is valid
+		_ = jsonscan.Elements(list, func(elem []byte) { out = append(out, elem) }) // it is valid
 	}
 	return out
 }
@@ -146,7 +146,7 @@ func resolved(schema, root []byte) []byte {
 		if len(schema) == 0 || schema[0] != '{' {
 			return schema
 		}
-		path, ok := strings.CutPrefix(scalar(scan.Find(schema, "$ref")), "#/")
+		path, ok := strings.CutPrefix(scalar(jsonscan.Find(schema, "$ref")), "#/")
 		if !ok {
 			return schema
 		}
@@ -155,7 +155,7 @@ func resolved(schema, root []byte) []byte {
 			if len(at) == 0 || at[0] != '{' {
 				return schema
 			}
-			at = scan.Find(at, strings.NewReplacer("~1", "/", "~0", "~").Replace(name))
+			at = jsonscan.Find(at, strings.NewReplacer("~1", "/", "~0", "~").Replace(name))
 		}
 		if len(at) == 0 {
 			return schema

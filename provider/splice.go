@@ -3,11 +3,11 @@ package provider
 import (
 	"bytes"
 
-	"github.com/tidemark-ai/tidemark/internal/scan"
+	"github.com/tidemark-ai/tidemark/internal/jsonscan"
 )
 
 // field is a top-level field of a JSON object; a nil value means: not there.
-type field = scan.Field
+type field = jsonscan.Field
 
 // unmark removes cache markers that came with a block, also from the blocks of a tool result: we
 // place our own, and the API refuses a request with more than four. A block without one is
@@ -17,7 +17,7 @@ func unmark(block []byte, depth int) []byte {
 		return block
 	}
 	sets := []field{{Key: "cache_control"}}
-	if content := scan.Find(block, "content"); len(content) > 0 && content[0] == '[' {
+	if content := jsonscan.Find(block, "content"); len(content) > 0 && content[0] == '[' {
 		sets = append(sets, field{Key: "content", Value: each(content, func(elem []byte) []byte {
 			if elem[0] == '{' {
 				return unmark(elem, depth+1)
@@ -25,13 +25,13 @@ func unmark(block []byte, depth int) []byte {
 			return elem
 		})})
 	}
-	return scan.Set(nil, block, sets...)
+	return jsonscan.Set(nil, block, sets...)
 }
 
 // each is a list with other elements in the place of those that it has, or without them: nil.
 func each(list []byte, f func(elem []byte) []byte) []byte {
 	out, many := []byte{'['}, false
-	err := scan.Elements(list, func(elem []byte) {
+	err := jsonscan.Elements(list, func(elem []byte) {
 		if elem = f(elem); elem == nil {
 			return
 		}

@@ -9,7 +9,7 @@ import (
 
 	tidemark "github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/internal/scan"
+	"github.com/tidemark-ai/tidemark/internal/jsonscan"
 )
 
 // What stands for what may not be sent.
@@ -230,7 +230,7 @@ func (s *sending) result(b tidemark.Block) *tidemark.Block {
 // medium is what stands for a picture or a document, nil for itself.
 func (s *sending) medium(b tidemark.Block) *tidemark.Block {
 	own := (*tidemark.Block)(nil)
-	if !s.media.more && scan.Find(b.Raw(), pictureField) != nil {
+	if !s.media.more && jsonscan.Find(b.Raw(), pictureField) != nil {
 		if own = altered(b, []field{{Key: pictureField}}); own != nil {
 			b = *own
 		}
@@ -257,7 +257,7 @@ func altered(b tidemark.Block, sets []field) *tidemark.Block {
 		return nil
 	}
 	var out tidemark.Block
-	if out.UnmarshalJSON(scan.Set(nil, b.AppendJSON(nil), sets...)) != nil {
+	if out.UnmarshalJSON(jsonscan.Set(nil, b.AppendJSON(nil), sets...)) != nil {
 		return nil // it was one before, and is with another string in it
 	}
 	return &out

@@ -2,7 +2,7 @@
 // (https://docs.anthropic.com/en/docs/claude-code). It changes none; packages trim and claude do. Begin with [Lines] and
 // [Messages].
 //
-// Two readers stand on one raw scanner (internal/scan), which finds where the fields of a line begin and end and
+// Two readers stand on one raw scanner (internal/jsonscan), which finds where the fields of a line begin and end and
 // checks the JSON grammar without decoding anything:
 //
 //   - [Lines] gives every line as it is, with the extents of its fields. The bytes of all lines

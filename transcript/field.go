@@ -4,7 +4,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/internal/scan"
+	"github.com/tidemark-ai/tidemark/internal/jsonscan"
 )
 
 // MaxFields bounds the fields listed for one object, so that a line of nothing but keys does not
@@ -45,7 +45,7 @@ type Field struct {
 func (f Field) Size() int64 { return f.End - f.Start }
 
 // fieldOf says where a member is; its end is not known yet.
-func fieldOf(m *scan.Member) Field {
+func fieldOf(m *jsonscan.Member) Field {
 	f := Field{Key: -1, Start: m.Start, Kind: kindOf(m.Kind)}
 	if m.Name != nil {
 		f.Key, f.Name = m.At, nameOf(m)
@@ -54,7 +54,7 @@ func fieldOf(m *scan.Member) Field {
 }
 
 // nameOf decodes the name of a member.
-func nameOf(m *scan.Member) string {
+func nameOf(m *jsonscan.Member) string {
 	if name := known(m.Name); name != "" {
 		return name
 	}
@@ -72,11 +72,11 @@ func nameOf(m *scan.Member) string {
 
 // object scans an object, whose bracket is next, and appends its fields to fields. The fields of
 // its member "message" go to inner, when that is not nil.
-func object(s *scan.Scanner, fields, inner *[]Field) bool {
+func object(s *jsonscan.Scanner, fields, inner *[]Field) bool {
 	if !s.Open() {
 		return false
 	}
-	var m scan.Member
+	var m jsonscan.Member
 	for s.Next(&m) {
 		f := fieldOf(&m)
 		if !member(s, f, inner) {
@@ -92,7 +92,7 @@ func object(s *scan.Scanner, fields, inner *[]Field) bool {
 }
 
 // member scans the value of a field. The fields of the member "message" go to inner.
-func member(s *scan.Scanner, f Field, inner *[]Field) bool {
+func member(s *jsonscan.Scanner, f Field, inner *[]Field) bool {
 	if inner == nil || f.Name != "message" {
 		return s.Value()
 	}

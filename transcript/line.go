@@ -9,7 +9,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/internal/scan"
+	"github.com/tidemark-ai/tidemark/internal/jsonscan"
 )
 
 // maxText bounds the strings that [Line.Text] reads: ids, types, names and paths.
@@ -156,8 +156,8 @@ func (l Line) Members(f Field) iter.Seq[Field] {
 		if f.Kind != Object && f.Kind != Array {
 			return
 		}
-		var s scan.Scanner
-		var m scan.Member
+		var s jsonscan.Scanner
+		var m jsonscan.Member
 		s.Reset(l.Bytes(f), f.Start)
 		for s.Open(); s.Next(&m); {
 			one := fieldOf(&m)

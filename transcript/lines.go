@@ -7,12 +7,12 @@ import (
 	"iter"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/internal/scan"
+	"github.com/tidemark-ai/tidemark/internal/jsonscan"
 )
 
 // Defaults of [Options].
 const (
-	DefaultMaxLine = scan.MaxLine
+	DefaultMaxLine = jsonscan.MaxLine
 	// DefaultMaxMessage is what the Messages API takes in a whole request
 	// (https://docs.anthropic.com/en/api/errors#request-size-limits): a larger message was never sent.
 	DefaultMaxMessage = 32 << 20
@@ -44,7 +44,7 @@ func Lines(r io.Reader, o Options) iter.Seq2[Line, error] {
 	o = o.withDefaults()
 	return func(yield func(Line, error) bool) {
 		var p parser
-		for l, err := range scan.Lines(r, int(o.MaxLine)) {
+		for l, err := range jsonscan.Lines(r, int(o.MaxLine)) {
 			if err != nil {
 				yield(Line{}, err)
 				return
@@ -58,13 +58,13 @@ func Lines(r io.Reader, o Options) iter.Seq2[Line, error] {
 
 // parser scans lines, each into the room of the one before.
 type parser struct {
-	sc     scan.Scanner
+	sc     jsonscan.Scanner
 	fields []Field
 	inner  []Field
 }
 
 // line finds the value of a line and its fields.
-func (p *parser) line(of scan.Line) Line {
+func (p *parser) line(of jsonscan.Line) Line {
 	l := Line{Number: of.Number, Offset: of.From, Size: int64(len(of.Raw)), Raw: of.Raw, Long: of.Long}
 	if l.Long {
 		l.Err = fmt.Errorf("the line is too long to be read: %w", tidemark.ErrTooLarge)

@@ -9,7 +9,7 @@ import (
 	"os"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/internal/scan"
+	"github.com/tidemark-ai/tidemark/internal/jsonscan"
 )
 
 // maxLinked bounds the assistant lines of one log that [Messages] can link by their ids: about
@@ -244,7 +244,7 @@ func (m *messageReader) message(l Line) (it *Item, bad []*LineError, err error) 
 		if _, err := m.at.ReadAt(raw, m.base+p.offset); err != nil && !errors.Is(err, io.EOF) {
 			return nil, nil, fmt.Errorf("read line %d again: %w", p.number, err)
 		}
-		g.add(m.again.line(scan.Line{Number: p.number, From: p.offset, Raw: raw}))
+		g.add(m.again.line(jsonscan.Line{Number: p.number, From: p.offset, Raw: raw}))
 	}
 	return g.item(), g.bad, nil
 }

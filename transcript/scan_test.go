@@ -9,12 +9,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tidemark-ai/tidemark/internal/scan"
+	"github.com/tidemark-ai/tidemark/internal/jsonscan"
 )
 
 // scanned scans a whole input as one line that is not the first.
 func scanned(data []byte) (value Field, fields, inner []Field, err error) {
-	l := new(parser).line(scan.Line{Number: 2, Raw: data})
+	l := new(parser).line(jsonscan.Line{Number: 2, Raw: data})
 	return l.Value, l.Fields, l.Inner, l.Err
 }
 
@@ -98,8 +98,8 @@ var scanCases = []string{
 	` { "a" : [ 1 , { "b" : [ ] } ] , "c" : "d" } `, `{"a":{"b":{"c":"\\\"}"}}}`, `{"a":"}"}`, `[1]x`, `{}{}`,
 	`{"` + strings.Repeat("0", 240) + "\xba\xba\xba\xba\xba\xba" + `":0}`, // longer once decoded
 	`{"` + strings.Repeat("k", 300) + `":1}`, `{"` + strings.Repeat(`\u0041`, 256) + `":1}`, `{"` + strings.Repeat(`\u0041`, 257) + `":1}`,
-	strings.Repeat("[", scan.MaxDepth) + strings.Repeat("]", scan.MaxDepth), strings.Repeat("[", scan.MaxDepth+1) + strings.Repeat("]", scan.MaxDepth+1),
-	strings.Repeat(`{"a":`, scan.MaxDepth) + "1" + strings.Repeat("}", scan.MaxDepth), strings.Repeat(`{"a":`, scan.MaxDepth+1) + "1" + strings.Repeat("}", scan.MaxDepth+1),
+	strings.Repeat("[", jsonscan.MaxDepth) + strings.Repeat("]", jsonscan.MaxDepth), strings.Repeat("[", jsonscan.MaxDepth+1) + strings.Repeat("]", jsonscan.MaxDepth+1),
+	strings.Repeat(`{"a":`, jsonscan.MaxDepth) + "1" + strings.Repeat("}", jsonscan.MaxDepth), strings.Repeat(`{"a":`, jsonscan.MaxDepth+1) + "1" + strings.Repeat("}", jsonscan.MaxDepth+1),
 }
 
 func TestScannerAgreesWithEncodingJSON(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 
-	"github.com/tidemark-ai/tidemark/internal/scan"
+	"github.com/tidemark-ai/tidemark/internal/jsonscan"
 )
 
 // sessionFields are what every line of a session says again.
@@ -14,11 +14,11 @@ var sessionFields = []string{"isSidechain", "agentId", "userType", "cwd", "sessi
 const noResult = "[No result was recorded for this call.]"
 
 // answer writes the line of a result that nobody recorded, with what the line of its call says of the session.
-func (w *writer) answer(a added, l scan.Line) []byte {
+func (w *writer) answer(a added, l jsonscan.Line) []byte {
 	found := map[string][]byte{}
 	w.sub.Reset(l.Raw, l.From)
 	if s := &w.sub; s.Space() == '{' && s.Open() {
-		var m scan.Member
+		var m jsonscan.Member
 		for s.Next(&m) {
 			name := string(nameOf(&m))
 			v, ok := w.skip(s, &m, nil)

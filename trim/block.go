@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/internal/scan"
+	"github.com/tidemark-ai/tidemark/internal/jsonscan"
 )
 
 // elements follows the elements of a list of content.
@@ -33,7 +33,7 @@ type inner struct {
 type listed struct{ chars, pictures, many, files int64 }
 
 // element scans one block of content.
-func (p *parser) element(s *scan.Scanner, el *scan.Member) bool {
+func (p *parser) element(s *jsonscan.Scanner, el *jsonscan.Member) bool {
 	if el.Kind != '{' {
 		p.stays(el.Start)
 		return s.Value()
@@ -72,11 +72,11 @@ func (p *parser) element(s *scan.Scanner, el *scan.Member) bool {
 
 // block scans an object and notes what a block may consist of; of one in a message also what is in the content of a
 // result and in the input of a call.
-func (p *parser) block(s *scan.Scanner, b *blockFields, outer bool) bool {
+func (p *parser) block(s *jsonscan.Scanner, b *blockFields, outer bool) bool {
 	if !s.Open() {
 		return false
 	}
-	var m scan.Member
+	var m jsonscan.Member
 	for s.Next(&m) {
 		var to *value
 		switch string(nameOf(&m)) {
@@ -121,7 +121,7 @@ func (p *parser) block(s *scan.Scanner, b *blockFields, outer bool) bool {
 }
 
 // sourceOf scans the source of a picture.
-func (p *parser) sourceOf(s *scan.Scanner, of *scan.Member, in *inner) bool {
+func (p *parser) sourceOf(s *jsonscan.Scanner, of *jsonscan.Member, in *inner) bool {
 	*in = inner{kind: of.Kind}
 	if of.Kind != '{' {
 		return s.Value()
@@ -129,7 +129,7 @@ func (p *parser) sourceOf(s *scan.Scanner, of *scan.Member, in *inner) bool {
 	if !s.Open() {
 		return false
 	}
-	var m scan.Member
+	var m jsonscan.Member
 	for s.Next(&m) {
 		var to *value
 		switch string(nameOf(&m)) {
@@ -148,14 +148,14 @@ func (p *parser) sourceOf(s *scan.Scanner, of *scan.Member, in *inner) bool {
 }
 
 // inputOf scans the input of a call, and finds what says best what that is about.
-func (p *parser) inputOf(s *scan.Scanner, of *scan.Member, best *value) (value, bool) {
+func (p *parser) inputOf(s *jsonscan.Scanner, of *jsonscan.Member, best *value) (value, bool) {
 	v := value{span: span{from: of.Start}, kind: of.Kind}
 	*best = value{}
 	if !s.Open() {
 		return v, false
 	}
 	rank := len(labelKeys)
-	var m scan.Member
+	var m jsonscan.Member
 	for s.Next(&m) {
 		r := slices.Index(labelKeys[:rank], string(nameOf(&m)))
 		if !s.Value() {
@@ -248,7 +248,7 @@ func (p *parser) label(b *blockFields) []byte {
 		if len(out) > 0 {
 			out = append(out, ' ')
 		}
-		out = clip(out, textOf(p.raw(v.span)), maxLabel)
+		out = clip(out, jsonscan.Unquoted(p.raw(v.span)), maxLabel)
 	}
 	return out
 }
@@ -307,13 +307,13 @@ func (p *parser) result(at span, prev int64, b *blockFields) {
 
 // resultList scans the content of a result that is a list: how large it is, pictures included. Notes of an earlier trim
 // weigh nothing, so that a second one changes nothing.
-func (p *parser) resultList(s *scan.Scanner, of *scan.Member, l *listed) (value, bool) {
+func (p *parser) resultList(s *jsonscan.Scanner, of *jsonscan.Member, l *listed) (value, bool) {
 	c := value{span: span{from: of.Start}, kind: of.Kind}
 	*l, p.pictures = listed{}, p.pictures[:0]
 	if !s.Open() {
 		return c, false
 	}
-	var m scan.Member
+	var m jsonscan.Member
 	for s.Next(&m) {
 		at := span{from: m.Start}
 		if m.Kind != '{' {

@@ -2,14 +2,14 @@ package trim
 
 import (
 	"github.com/tidemark-ai/tidemark/internal/calls"
-	"github.com/tidemark-ai/tidemark/internal/scan"
+	"github.com/tidemark-ai/tidemark/internal/jsonscan"
 )
 
 // maxCopy bounds the copies of a result that stay, when their long strings are cut.
 const maxCopy = 64 << 10
 
 // copies scans a member that the API never gets: the copy of a result for the screen, or what progress carries.
-func (p *parser) copies(s *scan.Scanner, m *scan.Member, which part) bool {
+func (p *parser) copies(s *jsonscan.Scanner, m *jsonscan.Member, which part) bool {
 	start := m.Start
 	p.put(op{kind: opOpen, part: which})
 	p.saved = 0
@@ -33,7 +33,7 @@ func (p *parser) copies(s *scan.Scanner, m *scan.Member, which part) bool {
 const stubBytes = 64
 
 // leaves scans a value and cuts the long strings in it.
-func (p *parser) leaves(s *scan.Scanner, f form, limit int64) bool {
+func (p *parser) leaves(s *jsonscan.Scanner, f form, limit int64) bool {
 	switch s.Space() {
 	case '"':
 		v := value{span: span{from: s.Pos()}, kind: '"'}
@@ -50,7 +50,7 @@ func (p *parser) leaves(s *scan.Scanner, f form, limit int64) bool {
 	if !s.Open() {
 		return false
 	}
-	var m scan.Member
+	var m jsonscan.Member
 	for s.Next(&m) {
 		limit := int64(0)
 		if f == formInput {
@@ -92,7 +92,7 @@ func (p *parser) leaf(v value, f form, limit int64) {
 
 // attached scans what was attached to a message, from which blocks with pictures go. Its other parts are told to the
 // model in ways of which only their writer knows, so they stay.
-func (p *parser) attached(s *scan.Scanner, element bool) bool {
+func (p *parser) attached(s *jsonscan.Scanner, element bool) bool {
 	c := s.Space()
 	if c != '[' && c != '{' {
 		return s.Value()
@@ -102,7 +102,7 @@ func (p *parser) attached(s *scan.Scanner, element bool) bool {
 		return false
 	}
 	var b blockFields
-	var m scan.Member
+	var m jsonscan.Member
 	for s.Next(&m) {
 		var ok bool
 		name := string(nameOf(&m))

@@ -3,15 +3,15 @@ package trim
 import (
 	"slices"
 
-	"github.com/tidemark-ai/tidemark/internal/scan"
+	"github.com/tidemark-ai/tidemark/internal/jsonscan"
 )
 
 // parser makes the ops of lines.
 type parser struct {
 	source
 	threshold int64
-	main      scan.Scanner // of the line
-	sub       scan.Scanner // of a part of it that is scanned once more
+	main      jsonscan.Scanner // of the line
+	sub       jsonscan.Scanner // of a part of it that is scanned once more
 	ops       []op
 	h         head
 	lists     int   // of content, in this line
@@ -46,7 +46,7 @@ type value struct {
 }
 
 // parse makes the ops of a line, and reports whether it is JSON that was read: a piece of a long line is not.
-func (p *parser) parse(l scan.Line) (f fields, ok bool) {
+func (p *parser) parse(l jsonscan.Line) (f fields, ok bool) {
 	p.data, p.base, p.ops = l.Raw, l.From, p.ops[:0]
 	p.h = head{start: l.From, size: int64(len(l.Raw))}
 	p.lists, p.copied, p.whole = 0, 0, [partList]span{}
@@ -69,14 +69,14 @@ func (p *parser) parse(l scan.Line) (f fields, ok bool) {
 }
 
 // object scans a line that is an object. Other values are lines that no rule knows.
-func (p *parser) object(s *scan.Scanner, f *fields) bool {
+func (p *parser) object(s *jsonscan.Scanner, f *fields) bool {
 	if s.Space() != '{' {
 		return s.Value()
 	}
 	if !s.Open() {
 		return false
 	}
-	var m scan.Member
+	var m jsonscan.Member
 	var gone removal
 	for s.Next(&m) {
 		gone.next(p, m)
@@ -88,7 +88,7 @@ func (p *parser) object(s *scan.Scanner, f *fields) bool {
 	return s.Err == nil
 }
 
-func (p *parser) topMember(s *scan.Scanner, f *fields, m *scan.Member, gone *removal) bool {
+func (p *parser) topMember(s *jsonscan.Scanner, f *fields, m *jsonscan.Member, gone *removal) bool {
 	name := nameOf(m)
 	switch string(name) {
 	case "message":
@@ -144,7 +144,7 @@ func (p *parser) topMember(s *scan.Scanner, f *fields, m *scan.Member, gone *rem
 }
 
 // skip scans a value and says where it is, to its caller and, unless that is nil, in to.
-func (p *parser) skip(s *scan.Scanner, m *scan.Member, to *value) (value, bool) {
+func (p *parser) skip(s *jsonscan.Scanner, m *jsonscan.Member, to *value) (value, bool) {
 	v := value{span: span{from: m.Start}, kind: m.Kind}
 	if !s.Value() {
 		return v, false
@@ -175,7 +175,7 @@ func (p *parser) link(l link, v value) {
 }
 
 // message scans the member that holds the message.
-func (p *parser) message(s *scan.Scanner, f *fields, m *scan.Member) bool {
+func (p *parser) message(s *jsonscan.Scanner, f *fields, m *jsonscan.Member) bool {
 	f.message = value{kind: m.Kind}
 	f.inner, f.mid, f.content = value{}, value{}, value{}
 	if m.Kind != '{' {
@@ -184,7 +184,7 @@ func (p *parser) message(s *scan.Scanner, f *fields, m *scan.Member) bool {
 	if !s.Open() {
 		return false
 	}
-	var in scan.Member
+	var in jsonscan.Member
 	var gone removal
 	for s.Next(&in) {
 		gone.next(p, in)
@@ -225,7 +225,7 @@ type removal struct {
 }
 
 // next is told each member when it begins.
-func (g *removal) next(p *parser, m scan.Member) {
+func (g *removal) next(p *parser, m jsonscan.Member) {
 	if g.open {
 		p.put(op{kind: opCut, span: span{g.cut.from, m.At}})
 		g.open = false
@@ -237,7 +237,7 @@ func (g *removal) next(p *parser, m scan.Member) {
 }
 
 // take takes the present member out, whose value was scanned.
-func (g *removal) take(p *parser, m *scan.Member, v value) {
+func (g *removal) take(p *parser, m *jsonscan.Member, v value) {
 	g.removed = true
 	if g.kept {
 		p.put(op{kind: opCut, span: span{m.Prev, v.to}})
@@ -254,7 +254,7 @@ func (g *removal) end(p *parser) {
 }
 
 // list scans content: a list of blocks, or something else. Of several the last counts, as of all equal keys.
-func (p *parser) list(s *scan.Scanner, m *scan.Member, to *value) bool {
+func (p *parser) list(s *jsonscan.Scanner, m *jsonscan.Member, to *value) bool {
 	start, kind := m.Start, m.Kind
 	if kind != '[' {
 		_, ok := p.skip(s, m, to)
@@ -267,7 +267,7 @@ func (p *parser) list(s *scan.Scanner, m *scan.Member, to *value) bool {
 	if !s.Open() {
 		return false
 	}
-	var el scan.Member
+	var el jsonscan.Member
 	for s.Next(&el) {
 		if !p.element(s, &el) {
 			return false

@@ -12,7 +12,7 @@ import (
 	"slices"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/internal/scan"
+	"github.com/tidemark-ai/tidemark/internal/jsonscan"
 )
 
 const maxText = 4096 // of ids, types and names that are looked at
@@ -35,7 +35,7 @@ func (r *source) str(s span) []byte {
 	if s.size() < 2 || s.size() > maxText {
 		return nil
 	}
-	return textOf(r.raw(s))
+	return jsonscan.Unquoted(r.raw(s))
 }
 
 // id hashes a string that names something, 0 for none. Names beyond maxText are told apart as they are written.
@@ -92,14 +92,14 @@ type reading struct {
 	ctx  context.Context
 	in   io.ReaderAt
 	size int64
-	most int // of a line; 0 is scan.MaxLine
+	most int // of a line; 0 is jsonscan.MaxLine
 }
 
 // lines calls visit for each line from one place up to another, until it reports false. Those that are longer than a
 // line may be come in pieces.
-func (r *reading) lines(from, to int64, visit func(scan.Line) bool) error {
+func (r *reading) lines(from, to int64, visit func(jsonscan.Line) bool) error {
 	at := from
-	for l, err := range scan.Lines(io.NewSectionReader(r.in, from, to-from), cmp.Or(r.most, scan.MaxLine)) {
+	for l, err := range jsonscan.Lines(io.NewSectionReader(r.in, from, to-from), cmp.Or(r.most, jsonscan.MaxLine)) {
 		if err == nil {
 			err = context.Cause(r.ctx)
 		}
@@ -120,7 +120,7 @@ func (r *reading) lines(from, to int64, visit func(scan.Line) bool) error {
 // look finds the live part.
 func (r *reading) look() (v live, err error) {
 	var lines, last int64
-	err = r.lines(0, r.size, func(l scan.Line) bool {
+	err = r.lines(0, r.size, func(l jsonscan.Line) bool {
 		if !l.Long && mayEnd(l.Raw) {
 			if f, ok := r.parse(l); ok && r.boundary(&f) {
 				v.from, v.before, v.kept = l.From, lines, nil
@@ -154,7 +154,7 @@ func mayEnd(line []byte) bool {
 // each appends the facts of lines from one place up to another that are wanted.
 func (r *reading) each(from, to int64, want func(*head) bool, facts *[]fact) error {
 	full := false
-	err := r.lines(from, to, func(l scan.Line) bool {
+	err := r.lines(from, to, func(l jsonscan.Line) bool {
 		f, ok := r.parse(l)
 		if !ok || to < r.size && r.boundary(&f) || !want(&r.h) {
 			return true

@@ -1,29 +1,15 @@
 package trim
 
 import (
-	"bytes"
 	"unicode/utf8"
 
-	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/internal/scan"
+	"github.com/tidemark-ai/tidemark/internal/jsonscan"
 )
 
-// textOf is the text of a JSON string, given with its quotes.
-func textOf(raw []byte) []byte {
-	if bytes.IndexByte(raw, '\\') < 0 {
-		return raw[1 : len(raw)-1]
-	}
-	var text string
-	if json.Unmarshal(raw, &text) != nil {
-		return raw[1 : len(raw)-1] // it was scanned: it cannot be
-	}
-	return []byte(text)
-}
-
 // nameOf is the name of a member, without escapes.
-func nameOf(m *scan.Member) []byte {
+func nameOf(m *jsonscan.Member) []byte {
 	if m.Escaped {
-		return textOf([]byte(`"` + string(m.Name) + `"`))
+		return jsonscan.Unquoted([]byte(`"` + string(m.Name) + `"`))
 	}
 	return m.Name
 }

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/internal/scan"
+	"github.com/tidemark-ai/tidemark/internal/jsonscan"
 )
 
 // writer reads the live part once more: it copies it, and makes the cuts that the lines and the ledger say.
@@ -60,7 +60,7 @@ func (w *writer) write(boundary int64) error {
 	if len(w.facts) > 0 {
 		begin = min(begin, w.facts[0].start)
 	}
-	err := w.lines(begin, w.size, func(l scan.Line) bool {
+	err := w.lines(begin, w.size, func(l jsonscan.Line) bool {
 		if known := len(w.facts) > 0 && w.facts[0].start == l.From; known || l.From >= boundary {
 			w.cut(span{w.pos, l.From}, nil, "")
 			w.parse(l)
@@ -121,7 +121,7 @@ func (w *writer) line(f *fact) {
 }
 
 // answers writes the results that nobody recorded, of calls in the line that was just written.
-func (w *writer) answers(l scan.Line) {
+func (w *writer) answers(l jsonscan.Line) {
 	for len(w.added) > 0 && w.added[0].at <= l.To() {
 		w.cut(span{l.To(), l.To()}, w.answer(w.added[0], l), "")
 		w.added = w.added[1:]

@@ -11,7 +11,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/internal/scan"
+	"github.com/tidemark-ai/tidemark/internal/jsonscan"
 )
 
 // proxyKey names the conversations that a client has under a credential, and under the name by which it tells
@@ -69,14 +69,14 @@ func userOf(raw []byte) string {
 // members finds the members of an object by name, as they are written, the last of those that are given twice. It is
 // false for what is no object, or breaks off; what was found before is there all the same.
 func members(raw []byte, names ...string) (found [][]byte, ok bool) {
-	var s scan.Scanner
+	var s jsonscan.Scanner
 	s.Reset(raw, 0)
 	s.SkipMark()
 	found = make([][]byte, len(names))
 	if s.Space() != '{' || !s.Open() {
 		return found, false
 	}
-	for m := (scan.Member{}); s.Next(&m); {
+	for m := (jsonscan.Member{}); s.Next(&m); {
 		name := string(m.Name)
 		if m.Escaped {
 			name, _ = quoted(raw[m.At:m.Start])
@@ -94,12 +94,12 @@ func members(raw []byte, names ...string) (found [][]byte, ok bool) {
 // elements gives the elements of a list in their order, none of what is no list.
 func elements(list []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
-		var s scan.Scanner
+		var s jsonscan.Scanner
 		s.Reset(list, 0)
 		if s.Space() != '[' || !s.Open() {
 			return
 		}
-		for m := (scan.Member{}); s.Next(&m) && s.Value(); {
+		for m := (jsonscan.Member{}); s.Next(&m) && s.Value(); {
 			if !yield(list[m.Start:s.Pos()]) {
 				return
 			}

@@ -7,7 +7,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/internal/scan"
+	"github.com/tidemark-ai/tidemark/internal/jsonscan"
 )
 
 // What stands in the place of messages that left the view.
@@ -177,7 +177,7 @@ func reported(call tidemark.Block, text string, failed bool) string {
 
 // argument is the text that a call of one text has for its input.
 func argument(input json.RawMessage) (text string) {
-	_ = scan.Members(input, func(_, value []byte) { text += string(scan.Unquoted(value)) }) // what is no object has none
+	_ = jsonscan.Members(input, func(_, value []byte) { text += string(jsonscan.Unquoted(value)) }) // what is no object has none
 	return strings.ReplaceAll(text, "\n", " ")
 }
 

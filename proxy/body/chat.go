@@ -6,7 +6,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/internal/scan"
+	"github.com/tidemark-ai/tidemark/internal/jsonscan"
 )
 
 // chatMessage is where a message of chat completions stands in the body.
@@ -336,7 +336,7 @@ func (r *Request) appendCall(dst []byte, k chatCall) []byte {
 	dst = append(dst, `,"input":`...)
 	args := k.args.Of(r.raw)
 	if args[0] == '"' {
-		args = bytes.TrimSpace(scan.Unquoted(args))
+		args = bytes.TrimSpace(jsonscan.Unquoted(args))
 	}
 	switch {
 	case len(args) == 0:
@@ -345,7 +345,7 @@ func (r *Request) appendCall(dst []byte, k chatCall) []byte {
 		dst = append(dst, args...)
 	default:
 		dst = append(dst, `{"arguments":`...)
-		dst = append(append(dst, quote(string(scan.Unquoted(k.argsQuoted(r.raw))))...), '}')
+		dst = append(append(dst, quote(string(jsonscan.Unquoted(k.argsQuoted(r.raw))))...), '}')
 	}
 	return append(dst, '}')
 }

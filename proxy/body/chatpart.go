@@ -5,7 +5,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/internal/scan"
+	"github.com/tidemark-ai/tidemark/internal/jsonscan"
 )
 
 // imageURL is the address of a part that is an image, "" for another.
@@ -13,7 +13,7 @@ func imageURL(part []byte) string {
 	if typeOf(part) != "image_url" {
 		return ""
 	}
-	return string(scan.Unquoted(find(find(part, "image_url"), "url")))
+	return string(jsonscan.Unquoted(find(find(part, "image_url"), "url")))
 }
 
 // dataURL takes an address apart that holds the bytes themselves.

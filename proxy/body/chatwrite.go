@@ -4,7 +4,7 @@ import (
 	"bytes"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/internal/scan"
+	"github.com/tidemark-ai/tidemark/internal/jsonscan"
 )
 
 // chatList writes the messages of chat completions. Instructions, which are no items, keep their place before
@@ -211,7 +211,7 @@ func (w *writer) chatText(o outgoing, elems []element) []byte {
 		}
 		out = append(out, part...)
 		quoted, _ := textOf(part)
-		text = append(text, scan.Unquoted(quoted)...)
+		text = append(text, jsonscan.Unquoted(quoted)...)
 	}
 	if list {
 		return append(out, ']')

@@ -4,17 +4,17 @@ import (
 	"fmt"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/internal/scan"
+	"github.com/tidemark-ai/tidemark/internal/jsonscan"
 )
 
 // span is a run of bytes.
-type span = scan.Span
+type span = jsonscan.Span
 
 // cursor walks once over JSON that stands in memory and decodes only what it is asked for.
-type cursor struct{ scan.Cursor }
+type cursor struct{ jsonscan.Cursor }
 
 // over returns a cursor at the beginning of data.
-func over(data []byte) cursor { return cursor{scan.From(data, 0, MaxDepth)} }
+func over(data []byte) cursor { return cursor{jsonscan.From(data, 0, MaxDepth)} }
 
 // ReadError says why a request cannot be read, and where. It is [tidemark.ErrInvalid].
 type ReadError struct {
@@ -54,11 +54,11 @@ func (c *cursor) words() string {
 }
 
 // find is the value of a member of an object, nil for none.
-func find(raw []byte, name string) []byte { return scan.Find(raw, name) }
+func find(raw []byte, name string) []byte { return jsonscan.Find(raw, name) }
 
 // setMember is an object with another value of a member, which is added at its end if it has none.
 func setMember(raw []byte, name string, value []byte) []byte {
-	return scan.Set(make([]byte, 0, len(raw)+len(name)+len(value)+8), raw, scan.Field{Key: name, Value: value})
+	return jsonscan.Set(make([]byte, 0, len(raw)+len(name)+len(value)+8), raw, jsonscan.Field{Key: name, Value: value})
 }
 
 // dropMember is an object without a member.

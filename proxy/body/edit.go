@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/internal/scan"
+	"github.com/tidemark-ai/tidemark/internal/jsonscan"
 )
 
 // cut is where a message ends so that results can follow.
@@ -114,7 +114,7 @@ func (d *editor) keep(k int, inserts []placed) {
 func (i Item) piece(k, from, to int) element {
 	raw := i.Block(k)
 	quoted, _ := textOf(raw)
-	s := string(scan.Unquoted(quoted))
+	s := string(jsonscan.Unquoted(quoted))
 	if to >= 0 {
 		return element{raw: textBlock(quote(s[from:to])), orig: -1, kind: text}
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/internal/scan"
+	"github.com/tidemark-ai/tidemark/internal/jsonscan"
 )
 
 // kind is what the writer must know of a block.
@@ -90,7 +90,7 @@ func (c *cursor) role() tidemark.Role {
 		c.Skip()
 		return ""
 	}
-	switch role := scan.Unquoted(c.String()); string(role) { // the usual ones take no memory
+	switch role := jsonscan.Unquoted(c.String()); string(role) { // the usual ones take no memory
 	case "user":
 		return tidemark.User
 	case "assistant":
@@ -142,7 +142,7 @@ func (c *cursor) block() block {
 				c.Skip()
 				return
 			}
-			b.kind, b.typed = kindOf(scan.Unquoted(c.String())), true
+			b.kind, b.typed = kindOf(jsonscan.Unquoted(c.String())), true
 		case marker:
 			c.once(&seen, 2, marker)
 			b.marked = c.Peek() != 'n'
@@ -221,7 +221,7 @@ func textOf(raw []byte) (quoted []byte, alone bool) {
 	c.Members("the block", func(key []byte) {
 		switch string(key) {
 		case "type":
-			isText = kindOf(scan.Unquoted(c.Raw())) == text
+			isText = kindOf(jsonscan.Unquoted(c.Raw())) == text
 		case "text":
 			quoted = c.Raw()
 		default:
@@ -236,7 +236,7 @@ func textOf(raw []byte) (quoted []byte, alone bool) {
 }
 
 // typeOf is the type of a block, "" for what has none.
-func typeOf(raw []byte) string { return string(scan.Unquoted(find(raw, "type"))) }
+func typeOf(raw []byte) string { return string(jsonscan.Unquoted(find(raw, "type"))) }
 
 // First is the text by which a conversation is known that has no other name: the role of the first item, a
 // line break, and the texts of its text blocks without system reminders and the white space around them,
@@ -249,7 +249,7 @@ func (r *Request) First() string {
 	var texts []string
 	for n := range it.Blocks() {
 		quoted, _ := textOf(it.Block(n))
-		if t := strings.TrimSpace(tidemark.StripReminders(string(scan.Unquoted(quoted)))); t != "" {
+		if t := strings.TrimSpace(tidemark.StripReminders(string(jsonscan.Unquoted(quoted)))); t != "" {
 			texts = append(texts, t)
 		}
 	}

@@ -3,7 +3,7 @@ package body
 import (
 	"bytes"
 
-	"github.com/tidemark-ai/tidemark/internal/scan"
+	"github.com/tidemark-ai/tidemark/internal/jsonscan"
 )
 
 // marker is the member that makes an API cache all that stands before it
@@ -15,13 +15,13 @@ func unmarked(raw []byte) []byte {
 	if !bytes.Contains(raw, []byte(`"`+marker+`"`)) {
 		return raw
 	}
-	var cuts []scan.Edit
+	var cuts []jsonscan.Edit
 	c := over(raw)
-	c.markers(func(s span, _ bool) { cuts = append(cuts, scan.Edit{Span: s}) })
+	c.markers(func(s span, _ bool) { cuts = append(cuts, jsonscan.Edit{Span: s}) })
 	if c.Err() != nil || len(cuts) == 0 {
 		return raw
 	}
-	return scan.Splice(make([]byte, 0, len(raw)), raw, cuts...)
+	return jsonscan.Splice(make([]byte, 0, len(raw)), raw, cuts...)
 }
 
 // markers finds the markers of the value that is next, but for arguments of calls and schemas, where the

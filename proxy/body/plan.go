@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/internal/scan"
+	"github.com/tidemark-ai/tidemark/internal/jsonscan"
 )
 
 // outgoing is one message as it goes out, in either dialect.
@@ -197,7 +197,7 @@ func (i Item) place(in Insert) (at, offset int, err error) {
 		return at, 0, nil
 	}
 	quoted, _ := textOf(i.Block(at))
-	s := scan.Unquoted(quoted)
+	s := jsonscan.Unquoted(quoted)
 	switch {
 	case in.Offset > len(s) || in.Offset < len(s) && !utf8.RuneStart(s[in.Offset]):
 		return 0, 0, fmt.Errorf("no text of %d bytes stands there: %w", in.Offset, tidemark.ErrInvalid)

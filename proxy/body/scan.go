@@ -7,7 +7,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/internal/scan"
+	"github.com/tidemark-ai/tidemark/internal/jsonscan"
 )
 
 // Scan reads a request. What it cannot read is tidemark.ErrInvalid, and a body that is too big
@@ -16,7 +16,7 @@ func Scan(d Dialect, raw []byte) (*Request, error) {
 	if len(raw) > MaxBytes {
 		return nil, fmt.Errorf("scan the request: %d bytes are more than %d: %w", len(raw), MaxBytes, tidemark.ErrTooLarge)
 	}
-	s := scanner{cursor: cursor{scan.From(raw, len(raw)-len(json.Unmarked(raw)), MaxDepth)}, r: &Request{Dialect: d, raw: raw}, left: MaxBlocks}
+	s := scanner{cursor: cursor{jsonscan.From(raw, len(raw)-len(json.Unmarked(raw)), MaxDepth)}, r: &Request{Dialect: d, raw: raw}, left: MaxBlocks}
 	s.request()
 	if err := s.why(); err != nil {
 		return nil, fmt.Errorf("scan the request: %w", err)
@@ -38,7 +38,7 @@ type scanner struct {
 
 // why is what is wrong with the request, and where.
 func (s *scanner) why() error {
-	var e *scan.Error
+	var e *jsonscan.Error
 	if !errors.As(s.Err(), &e) {
 		return s.Err()
 	}

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/tidemark-ai/tidemark/internal/scan"
+	"github.com/tidemark-ai/tidemark/internal/jsonscan"
 )
 
 // Bounds of stubs. A definition below MinStub is about as short as its stub, and not worth a change.
@@ -219,7 +219,7 @@ func (s *shortener) values(from int) {
 	key := s.Since(from)
 	raw := s.Raw()
 	n := 0
-	_ = scan.Elements(raw, func([]byte) { n++ }) // a constant has none
+	_ = jsonscan.Elements(raw, func([]byte) { n++ }) // a constant has none
 	if n > maxEnum || len(raw) > maxValues {
 		return
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/internal/scan"
+	"github.com/tidemark-ai/tidemark/internal/jsonscan"
 )
 
 // MinPart is how long a reminder must be, in bytes of the body, for a repetition of it to be worth a note.
@@ -141,7 +141,7 @@ func (f *finder) block(raw []byte, name string, tail bool) []byte {
 
 // nested is the list of blocks of a result with a text that was made shorter, nil if none was.
 func (f *finder) nested(raw []byte, tail bool) []byte {
-	var edits []scan.Edit
+	var edits []jsonscan.Edit
 	c := over(raw)
 	c.Elements("content", func(int) {
 		s := c.Value()
@@ -150,27 +150,27 @@ func (f *finder) nested(raw []byte, tail bool) []byte {
 			return
 		}
 		if short := f.block(s.Of(raw), "text", tail); short != nil {
-			edits = append(edits, scan.Edit{Span: s, With: short})
+			edits = append(edits, jsonscan.Edit{Span: s, With: short})
 		}
 	})
 	if edits == nil || c.Err() != nil {
 		return nil
 	}
-	return scan.Splice(nil, raw, edits...)
+	return jsonscan.Splice(nil, raw, edits...)
 }
 
 // text is a string, with its quotes, without what stands further up; nil if all of it is new.
 func (f *finder) text(quoted []byte, tail bool) []byte {
-	var edits []scan.Edit
+	var edits []jsonscan.Edit
 	for _, p := range reminders(quoted, tail) {
 		if short := f.reminder(p.Of(quoted)); short != nil {
-			edits = append(edits, scan.Edit{Span: p, With: short})
+			edits = append(edits, jsonscan.Edit{Span: p, With: short})
 		}
 	}
 	if edits == nil {
 		return nil
 	}
-	return scan.Splice(nil, quoted, edits...)
+	return jsonscan.Splice(nil, quoted, edits...)
 }
 
 // reminder is what goes out in the place of one, nil for itself.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/internal/scan"
+	"github.com/tidemark-ai/tidemark/internal/jsonscan"
 	"github.com/tidemark-ai/tidemark/internal/sse"
 )
 
@@ -24,7 +24,7 @@ type frame struct {
 }
 
 // edit puts other bytes into the data of a frame. Edits are in order and do not overlap.
-type edit = scan.Edit
+type edit = jsonscan.Edit
 
 // framer cuts a body into frames.
 type framer struct {
@@ -192,7 +192,7 @@ func render(dst []byte, fr frame, edits ...edit) []byte {
 	}
 	if fr.at >= 0 {
 		dst = append(dst, fr.raw[:fr.at]...)
-		dst = scan.Splice(dst, fr.data, edits...)
+		dst = jsonscan.Splice(dst, fr.data, edits...)
 		return append(dst, fr.raw[fr.at+len(fr.data):]...)
 	}
 	done := false
@@ -207,7 +207,7 @@ func render(dst []byte, fr frame, edits ...edit) []byte {
 		done = true
 		dst = append(dst, "data: "...)
 		begin := len(dst)
-		dst = scan.Splice(dst, fr.data, edits...)
+		dst = jsonscan.Splice(dst, fr.data, edits...)
 		for i := begin; i < len(dst); i++ {
 			if dst[i] == '\n' { // between two tokens
 				dst[i] = ' '

@@ -5,19 +5,19 @@ import (
 	"strconv"
 
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/internal/scan"
+	"github.com/tidemark-ai/tidemark/internal/jsonscan"
 )
 
 // maxDepth bounds nested values in what is read; deeper ones pass through unread.
 const maxDepth = 100
 
 // span is a run of bytes. The zero value is nothing.
-type span = scan.Span
+type span = jsonscan.Span
 
 func there(s span) bool { return s.To > 0 }
 
 // over returns a reader at a place in data.
-func over(data []byte, at int) scan.Cursor { return scan.From(data, at, maxDepth+1) }
+func over(data []byte, at int) jsonscan.Cursor { return jsonscan.From(data, at, maxDepth+1) }
 
 // pick reads the object at data[at] and notes in out where the values of keys stand: of a key that stands
 // twice the last, as decoders do. It returns where the object ends; ok is false for what is no object or
@@ -109,11 +109,11 @@ func set(obj []byte, key string, value []byte) []byte {
 	if len(obj) == 0 {
 		obj = []byte("{}")
 	}
-	return scan.Set(make([]byte, 0, len(obj)+len(key)+len(value)+4), obj, scan.Field{Key: key, Value: value})
+	return jsonscan.Set(make([]byte, 0, len(obj)+len(key)+len(value)+4), obj, jsonscan.Field{Key: key, Value: value})
 }
 
 // valueOf is the value of a key of an object, nil if there is none.
-func valueOf(obj []byte, key string) []byte { return scan.Find(obj, key) }
+func valueOf(obj []byte, key string) []byte { return jsonscan.Find(obj, key) }
 
 // isObject says whether raw is an object.
 func isObject(raw []byte) bool { return len(raw) > 0 && raw[0] == '{' }

@@ -1,7 +1,7 @@
-// Package scan cuts a log into lines and walks over JSON without decoding it, checks its grammar exactly as encoding/json
+// Package jsonscan cuts a log into lines and walks over JSON without decoding it, checks its grammar exactly as encoding/json
 // does, and says where values begin and end. [Scanner] walks member by member, [Cursor] over a value that readers come
 // back to. [Splice] and [Set] put other values in: bytes that nobody changes come out as they came.
-package scan
+package jsonscan
 
 import (
 	"encoding/binary"

@@ -1,4 +1,4 @@
-package scan
+package jsonscan
 
 import (
 	"github.com/tidemark-ai/tidemark/internal/json"
