@@ -7,11 +7,11 @@ import (
 	"testing"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/proxy"
+	"github.com/tidemark-ai/tidemark/episodes"
 )
 
 // newest is what was recorded of the newest request.
-func (a *worker) newest() proxy.Evicted { return *a.r.records[len(a.r.records)-1].Episodes }
+func (a *worker) newest() episodes.Account { return *a.r.records[len(a.r.records)-1].Episodes }
 
 // small makes the newest result a short one.
 func (a *worker) small() { a.history[len(a.history)-1] = result(fmt.Sprint("r", a.n), "none") }

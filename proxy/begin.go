@@ -20,7 +20,7 @@ func (c *Conversation) Begin(ctx context.Context, a Ask) (*Exchange, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &Exchange{c: c, ask: a, out: a.Body, treatment: treatment, began: c.Runtime.Now(), results: map[string]tidemark.Block{}, given: map[string]bool{}}
+	x := &Exchange{c: c, ask: a, out: a.Body, treatment: treatment, results: map[string]tidemark.Block{}, given: map[string]bool{}}
 	r, err := body.Scan(a.Dialect, a.Body)
 	if err != nil {
 		return x.untouched(&scanError{err}), nil

@@ -131,7 +131,7 @@ func (c *Conversation) evict(x *Exchange, t *track) {
 	for _, a := range leaf.acts { // of a request that nobody answered
 		if !a.stored {
 			x.act = a
-			r.tell(a)
+			tellAct(r, a)
 		}
 	}
 	if r.Size > r.Budget {
@@ -143,7 +143,7 @@ func (c *Conversation) evict(x *Exchange, t *track) {
 			if a := c.letGo(x, g, &l); a != nil {
 				a.At, x.act = leaf.id, a
 				l.add(a)
-				r.tell(a)
+				tellAct(r, a)
 				r.Size -= a.Real
 				if !x.ask.Count {
 					leaf.acts = append(leaf.acts, a)

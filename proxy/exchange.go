@@ -8,7 +8,6 @@ import (
 	"fmt"
 
 	"strings"
-	"time"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/episodes"
@@ -32,7 +31,6 @@ type Exchange struct {
 	c         *Conversation
 	ask       Ask
 	treatment string
-	began     time.Time
 	why       string // it is sent as it came, since
 	whyKind   string // what sort of reason that is
 	refused   bool   // the API did not take it with our edits
@@ -386,22 +384,23 @@ func (c *Conversation) forget(x *Exchange, t *track) {
 // recordOf is what is told of the exchange.
 func (x *Exchange) recordOf(turn stream.Turn) Record {
 	d := &x.plan.decision
-	r := Record{At: x.c.Runtime.Now(), Track: x.track.name, Treatment: x.treatment, Untouched: x.why, Requested: x.req.Model, Legs: x.legs, Messages: len(x.path),
-		Window: x.c.Settings.Window, Zone: x.zone.String(), Size: x.size, Tau: x.tau, Stubs: len(x.plan.stubs), Inputs: len(d.Input), Images: len(d.Image),
-		Pins: len(d.Pin), Evicted: len(d.Evict), Collected: len(d.GC), Phantom: x.phantom, Came: len(x.ask.Body), Sent: x.sent, Trimmed: x.plan.trimmed}
+	r := Record{At: x.c.Runtime.Now(), Treatment: x.treatment, Untouched: x.why, Requested: x.req.Model, Legs: x.legs, Messages: len(x.path),
+		Window: x.c.Settings.Window, Phantom: x.phantom, Trimmed: x.plan.trimmed,
+		Account: paging.Account{Zone: x.zone.String(), Size: x.size, Tau: x.tau, Stubs: len(x.plan.stubs), Inputs: len(d.Input), Images: len(d.Image),
+			Pins: len(d.Pin), Evicted: len(d.Evict), Collected: len(d.GC), In: len(x.ask.Body), Sent: x.sent}}
 	for _, s := range x.plan.stubs {
-		r.StubBytes += s.page.Size
+		r.Out += s.page.Size
 	}
 	if episodic(x.treatment) {
 		e := x.plan.episodes
 		r.Episodes, r.Size = &e, e.Size
 	}
 	for _, f := range d.Fault {
-		r.Faults = append(r.Faults, Faulted{f.ID, f.Of.ID, f.Of.Call.Path})
+		r.Faults = append(r.Faults, paging.Faulted{Call: f.ID, Of: f.Of.ID, Path: f.Of.Call.Path})
 	}
 	sum := &x.track.sum
-	*sum = Totals{sum.Calls + 1, sum.Evicted + r.Evicted, sum.Collected + r.Collected, sum.Inputs + r.Inputs, sum.Images + r.Images,
-		sum.Faults + len(r.Faults), sum.Pins + r.Pins, sum.In + int64(r.Came), sum.Sent + int64(r.Sent)}
+	*sum = paging.Sum{Calls: sum.Calls + 1, Evicted: sum.Evicted + r.Evicted, Collected: sum.Collected + r.Collected, Inputs: sum.Inputs + r.Inputs, Images: sum.Images + r.Images,
+		Faults: sum.Faults + len(r.Faults), Pins: sum.Pins + r.Pins, In: sum.In + int64(r.In), Sent: sum.Sent + int64(r.Sent)}
 	r.Totals = *sum
 	r.Call = tidemark.Call{Requested: x.req.Model, Stop: turn.Stop, Usage: turn.Usage, Reported: turn.Usage != (tidemark.Usage{})}
 	if k := len(turn.Legs); k > 0 {

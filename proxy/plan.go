@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/cleanup"
+	"github.com/tidemark-ai/tidemark/episodes"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/paging"
 	"github.com/tidemark-ai/tidemark/proxy/body"
@@ -33,7 +34,7 @@ type plan struct {
 	stubs    []stubbed
 	tools    []string // of ours, that are offered
 	trimmed  int
-	episodes Evicted
+	episodes episodes.Account
 }
 
 // offered reports whether a tool of ours goes with the request.

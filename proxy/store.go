@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/paging"
 	"github.com/tidemark-ai/tidemark/proxy/body"
 )
 
@@ -31,7 +32,7 @@ type stepRow struct {
 	Answered bool               `json:"answered,omitempty"`
 	Said     tidemark.EntryID   `json:"said,omitempty"`    // the answer, where episodes may leave,
 	Context  tidemark.Tokens    `json:"context,omitempty"` // and how large the context was with it
-	Sum      Totals             `json:"sum"`               // of the track so far
+	Sum      paging.Sum         `json:"sum"`               // of the track so far
 }
 
 // editRow is what a reply did by tags.

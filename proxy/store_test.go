@@ -163,7 +163,7 @@ func TestEditsOfFork(t *testing.T) {
 
 // TestTotals: what is counted of a track goes on after a restart.
 func TestTotals(t *testing.T) {
-	var got []proxy.Totals
+	var got []paging.Sum
 	r := newRig(t, proxy.Settings{Window: 20_000})
 	a := &agentRun{r: r, name: "main"}
 	a.ask("look around")
@@ -183,14 +183,14 @@ func TestTotals(t *testing.T) {
 }
 
 // totals are those that the newest request stored.
-func (r *rig) totals() proxy.Totals {
+func (r *rig) totals() paging.Sum {
 	r.t.Helper()
 	rows, err := r.db.Query(r.t.Context(), `SELECT record FROM proxy_steps WHERE key = ? ORDER BY track DESC, n DESC LIMIT 1`, string(key))
 	if err != nil || len(rows) != 1 {
 		r.t.Fatal(len(rows), err)
 	}
 	var row struct {
-		Sum proxy.Totals `json:"sum"`
+		Sum paging.Sum `json:"sum"`
 	}
 	if err := json.Unmarshal(rows[0].Bytes(0), &row); err != nil {
 		r.t.Fatal(err)

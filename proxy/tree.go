@@ -68,7 +68,7 @@ type track struct {
 	pager *paging.Pager // nil: to be made of the steps
 	used  int64         // when, in requests of the conversation
 	last  paging.Decision
-	sum   Totals
+	sum   paging.Sum
 	fed   int // steps that it was given
 
 	edits   []edit            // by the model, in order

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/paging"
 	"github.com/tidemark-ai/tidemark/proxy/body"
 )
 
@@ -104,6 +105,7 @@ func (c *Conversation) noteUntouched(ctx context.Context, x *Exchange) error {
 	if err != nil {
 		return err
 	}
-	r := Record{At: c.Runtime.Now(), Treatment: x.treatment, Untouched: x.why, Legs: 1, Window: c.Settings.Window, Zone: x.zone.String(), Came: len(x.ask.Body), Sent: len(x.ask.Body)}
+	r := Record{At: c.Runtime.Now(), Treatment: x.treatment, Untouched: x.why, Legs: 1, Window: c.Settings.Window,
+		Account: paging.Account{Zone: x.zone.String(), In: len(x.ask.Body), Sent: len(x.ask.Body)}}
 	return c.DB.Tx(ctx, c.Home.Called("", log, "", 0, r))
 }

@@ -15,12 +15,6 @@ import (
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
-// approvalTables keep what the owner is asked. They are made with the first question.
-var approvalTables = optional{"session_approvals", [][]string{{
-	`CREATE TABLE approvals(key TEXT NOT NULL, code TEXT NOT NULL, run TEXT NOT NULL, round INTEGER NOT NULL, n INTEGER NOT NULL, tool TEXT NOT NULL,
-		input TEXT NOT NULL, state TEXT NOT NULL, asked INTEGER NOT NULL, expires INTEGER NOT NULL, PRIMARY KEY(key, code)) WITHOUT ROWID`,
-}}}
-
 // States of a question.
 const (
 	askWaiting = "waiting"
@@ -59,60 +53,47 @@ func (a Approval) same(b Approval) bool { return a.run == b.run && a.round == b.
 // decision, or when the time for it has passed.
 var errParked = errors.New("a tool call waits for the owner's decision")
 
-const approvalColumns = `code, tool, input, state, asked, expires, run, round, n`
-
-func (s *Session) scanApproval(r tidemark.Row) Approval {
-	return Approval{Session: s.Key, Code: r.Text(0), Tool: r.Text(1), Input: r.Text(2), state: r.Text(3), Asked: time.UnixMilli(r.Int(4)).UTC(), Expires: time.UnixMilli(r.Int(5)).UTC(),
-		run: r.Text(6), round: int(r.Int(7)), n: int(r.Int(8))}
-}
-
 // Approvals lists the calls that wait for the owner's decision, oldest first.
 func (s *Session) Approvals(ctx context.Context) ([]Approval, error) {
+	return s.approvals(ctx, `state = 'waiting' AND expires > ? ORDER BY asked, n LIMIT ?`, s.Runtime.Now().UnixMilli(), maxWaiting)
+}
+
+// approvals reads questions; none where nothing was ever asked.
+func (s *Session) approvals(ctx context.Context, where string, args ...any) ([]Approval, error) {
 	out := []Approval{}
 	if there, err := s.has(ctx, approvalTables); err != nil || !there {
 		return out, err
 	}
-	rows, err := s.DB.Query(ctx, `SELECT `+approvalColumns+` FROM approvals WHERE key = ? AND state = 'waiting' AND expires > ? ORDER BY asked, n LIMIT ?`,
-		string(s.Key), s.Runtime.Now().UnixMilli(), maxWaiting)
+	rows, err := s.DB.Query(ctx, `SELECT code, tool, input, state, asked, expires, run, round, n FROM approvals WHERE key = ? AND `+where, append([]any{string(s.Key)}, args...)...)
 	if err != nil {
 		return nil, fmt.Errorf("read approvals: %w", err)
 	}
 	for _, r := range rows {
-		out = append(out, s.scanApproval(r))
+		out = append(out, Approval{Session: s.Key, Code: r.Text(0), Tool: r.Text(1), Input: r.Text(2), state: r.Text(3), Asked: time.UnixMilli(r.Int(4)).UTC(), Expires: time.UnixMilli(r.Int(5)).UTC(),
+			run: r.Text(6), round: int(r.Int(7)), n: int(r.Int(8))})
 	}
 	return out, nil
 }
 
 // approvalOf returns the question of a code, whatever its state; ErrNotFound for none.
 func (s *Session) approvalOf(ctx context.Context, code string) (Approval, error) {
-	none := fmt.Errorf("no call of %s waits under the code %.20q: %w", s.Key, code, tidemark.ErrNotFound)
-	if there, err := s.has(ctx, approvalTables); err != nil || !there {
-		return Approval{}, errors.Join(err, none)
+	list, err := s.approvals(ctx, `code = ? LIMIT 1`, strings.ToUpper(code))
+	if err != nil || len(list) == 0 {
+		return Approval{}, errors.Join(err, fmt.Errorf("no call of %s waits under the code %.20q: %w", s.Key, code, tidemark.ErrNotFound))
 	}
-	rows, err := s.DB.Query(ctx, `SELECT `+approvalColumns+` FROM approvals WHERE key = ? AND code = ? LIMIT 1`, string(s.Key), strings.ToUpper(code))
-	if err != nil || len(rows) == 0 {
-		return Approval{}, errors.Join(err, none)
-	}
-	return s.scanApproval(rows[0]), nil
+	return list[0], nil
 }
 
 // judge says of each registered call whether it may run: by the rules, and by what the owner decided. A call that may
 // not is told so, one that waits for a decision is marked.
 func (s *Session) judge(ctx context.Context, r *run, calls []call) error {
 	said := map[int]Approval{}
-	there, err := s.has(ctx, approvalTables)
+	asked, err := s.approvals(ctx, `run = ? AND round = ? LIMIT ?`, r.ID, r.Round, maxCalls)
 	if err != nil {
 		return err
 	}
-	if there {
-		rows, err := s.DB.Query(ctx, `SELECT `+approvalColumns+` FROM approvals WHERE key = ? AND run = ? AND round = ? LIMIT ?`, string(s.Key), r.ID, r.Round, maxCalls)
-		if err != nil {
-			return fmt.Errorf("read approvals: %w", err)
-		}
-		for _, row := range rows {
-			a := s.scanApproval(row)
-			said[a.n] = a
-		}
+	for _, a := range asked {
+		said[a.n] = a
 	}
 	now := s.Runtime.Now()
 	for i := range calls {
@@ -344,18 +325,15 @@ func (s *Session) nothingDecided(ctx context.Context, run string) bool {
 
 // closeApprovals are what ends the questions of a run that ends before they are answered.
 func (s *Session) closeApprovals(ctx context.Context, r *run) ([]tidemark.Stmt, error) {
-	if there, err := s.has(ctx, approvalTables); err != nil || !there {
+	list, err := s.approvals(ctx, `run = ? AND state = 'waiting' LIMIT ?`, r.ID, maxWaiting)
+	if err != nil || len(list) == 0 {
 		return nil, err
-	}
-	rows, err := s.DB.Query(ctx, `SELECT `+approvalColumns+` FROM approvals WHERE key = ? AND run = ? AND state = 'waiting' LIMIT ?`, string(s.Key), r.ID, maxWaiting)
-	if err != nil {
-		return nil, fmt.Errorf("read approvals: %w", err)
 	}
 	stmts := []tidemark.Stmt{
 		{SQL: `UPDATE approvals SET state = 'closed' WHERE key = ? AND run = ? AND state = 'waiting'`, Args: []any{string(s.Key), r.ID}},
 	}
-	for _, row := range rows {
-		stmts = append(stmts, s.closedStmt(s.scanApproval(row)))
+	for _, a := range list {
+		stmts = append(stmts, s.closedStmt(a))
 	}
 	return stmts, nil
 }

@@ -16,14 +16,6 @@ import (
 // DefaultArtifactChars is the size over which a result of a tool is an artifact.
 const DefaultArtifactChars = 1024
 
-// artifactTables hold the results of tools over a threshold, compressed, each once for a conversation and its
-// branches: the entry keeps the reference. Rows are 2 KB on average, of which an index of its own would
-// leave a page each to overflow: with a number as key and the hash beside it they take 8 % less.
-var artifactTables = optional{"session_artifacts", [][]string{{
-	`CREATE TABLE artifacts(
-		n INTEGER PRIMARY KEY, key TEXT NOT NULL, sha TEXT NOT NULL, size INTEGER NOT NULL, bytes BLOB NOT NULL, UNIQUE(key, sha))`,
-}}}
-
 // inRow marks a reference whose bytes stand in the table of artifacts, and not in the bucket.
 const inRow = "row"
 

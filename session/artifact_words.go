@@ -35,15 +35,6 @@ const (
 	wordsAfter = 30 * time.Second
 )
 
-// pieceTables are made with the first message whose text is longer than wordsBytes.
-var pieceTables = optional{"session_pieces", [][]string{{
-	`CREATE TABLE unread(key TEXT NOT NULL, entry TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY(key, entry)) WITHOUT ROWID`,
-	// Which text of which message a row of the index is; at counts bytes of what searchable gives.
-	`CREATE TABLE pieces(n INTEGER PRIMARY KEY, key TEXT NOT NULL, seq INTEGER NOT NULL, at INTEGER NOT NULL, size INTEGER NOT NULL, text BLOB NOT NULL)`,
-	`CREATE UNIQUE INDEX pieces_of ON pieces(seq, at)`,
-	`CREATE VIRTUAL TABLE piece_words USING fts5(home, terms, content='', tokenize="unicode61 remove_diacritics 0 tokenchars '_-./@'")`,
-}}}
-
 // dueWords is due while a text is not read to its end.
 const dueWords = "words"
 

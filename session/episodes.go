@@ -18,13 +18,6 @@ import (
 // for each, and up to where the log is in them. What was not saved is derived once more, so saving is never waited for
 // by what it belongs to.
 
-// markedTables are there where the strategy episodes was in force once. short is what the operator was told last of how
-// far the view is over the budget.
-var markedTables = optional{"session_marked", [][]string{{
-	`CREATE TABLE marked(log TEXT NOT NULL, n INTEGER NOT NULL, record TEXT NOT NULL, PRIMARY KEY(log, n)) WITHOUT ROWID`,
-	`CREATE TABLE marked_logs(log TEXT PRIMARY KEY, upto INTEGER NOT NULL, short INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID`,
-}}}
-
 // Bounds of what is read and written at a time.
 const (
 	markedPage  = 500   // rows

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/episodes"
 	"github.com/tidemark-ai/tidemark/host"
 )
 
@@ -139,15 +140,5 @@ type Proxied struct {
 	Phantom   int    `json:"phantom"`             // such calls
 	Trimmed   int    `json:"trimmedBytes"`        // what tools, skills and repeated parts were shortened by
 
-	Episodes *ProxiedEpisodes `json:"episodes,omitempty"` // nil where none may leave
-}
-
-// ProxiedEpisodes is what became of episodes with a call of a client.
-type ProxiedEpisodes struct {
-	Budget tidemark.Tokens `json:"budget"`
-	Size   tidemark.Tokens `json:"size"` // of the request as it was sent
-	Whole  int             `json:"whole"`
-	Part   int             `json:"part"`
-	Freed  tidemark.Tokens `json:"freed"`
-	Short  tidemark.Tokens `json:"short,omitempty"` // over the budget, and nothing more may leave
+	Episodes *episodes.Account `json:"episodes,omitempty"` // nil where none may leave
 }

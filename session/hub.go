@@ -52,8 +52,7 @@ type Notice struct {
 	Verdict recall.Verdict `json:"-"`
 	Count   int            `json:"-"`
 
-	err   error
-	final bool
+	err error
 }
 
 // Err returns the error of an error notice.

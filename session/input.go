@@ -285,12 +285,12 @@ func batch(q []queued, window tidemark.Tokens) []queued {
 }
 
 // takeStmts moves inputs into the log, in the transaction that goes on with the run.
-func (s *Session) takeStmts(ctx context.Context, r *run, q []queued, chain tidemark.Hash) ([]tidemark.Stmt, tidemark.Hash, error) {
+func (s *Session) takeStmts(ctx context.Context, r *run, q []queued, chain tidemark.Hash) ([]tidemark.Stmt, error) {
 	var stmts []tidemark.Stmt
 	for _, in := range q {
 		var m tidemark.Message
 		if err := json.Unmarshal(in.Payload, &m); err != nil {
-			return nil, "", fmt.Errorf("take input %s: %w", in.ID, err)
+			return nil, fmt.Errorf("take input %s: %w", in.ID, err)
 		}
 		origin := in.Origin
 		origin.Input = in.ID
@@ -300,20 +300,20 @@ func (s *Session) takeStmts(ctx context.Context, r *run, q []queued, chain tidem
 		e := tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(in.At)), Kind: tidemark.KindMessage, At: in.At, Tokens: in.Tokens, Origin: origin}
 		full, err := s.hydrate(ctx, m) // it was spilled when it came
 		if err != nil {
-			return nil, "", fmt.Errorf("take input %s: %w", in.ID, err)
+			return nil, fmt.Errorf("take input %s: %w", in.ID, err)
 		}
 		if tries, _ := s.stalled(); tries+1 < lostTries && r.owner != "" { // who stops it does not wait
 			if _, err := s.noted(m, full, in.ID); err != nil {
-				return nil, "", err
+				return nil, err
 			}
 		}
 		more, err := s.storedStmts(ctx, r.Log, &e, full, m, chain)
 		if err != nil {
-			return nil, "", err
+			return nil, err
 		}
 		chain = e.Chain
 		stmts = append(stmts, more...)
 		stmts = append(stmts, tidemark.Stmt{SQL: `UPDATE inputs SET state = 'taken', run = ?, payload = '' WHERE n = ? AND state = 'new'`, Args: []any{r.ID, in.N}, Want: 1})
 	}
-	return stmts, chain, nil
+	return stmts, nil
 }

@@ -99,7 +99,7 @@ const originsRead = 2000
 //
 // ErrNotFound when nobody did lately.
 func (s *Session) Correspondent(ctx context.Context) (tidemark.Origin, error) {
-	if s.made.here(ledgerTables) { // else nobody ever did
+	if s.writesOut() { // else nobody ever did
 		rows, err := s.DB.Query(ctx, `SELECT origin FROM (SELECT n, origin FROM inputs WHERE key = ? ORDER BY n DESC LIMIT ?)
 			WHERE json_extract(origin, '$.to') IS NOT NULL AND json_extract(origin, '$.occasion') IS NULL
 			AND (json_extract(origin, '$.owner') OR NOT ?) ORDER BY n DESC LIMIT 1`, string(s.Key), originsRead, s.Key.Main())

@@ -27,21 +27,6 @@ const (
 	HoldHalted = "halted" // the account may not send now
 )
 
-// ledgerTables are of a space of their own and made when a person first writes over a channel: each table
-// and each index holds a page of memory in every live object, and most conversations need none of these.
-var ledgerTables = optional{"outbound", [][]string{{
-	// What is to be sent, in order. open is 1 while the sender has something to do with a row.
-	`CREATE TABLE outbound(
-		n INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL, state TEXT NOT NULL, open INTEGER NOT NULL, hold TEXT NOT NULL DEFAULT '',
-		peer TEXT NOT NULL, address TEXT NOT NULL, text TEXT NOT NULL, quote TEXT NOT NULL DEFAULT '', at INTEGER NOT NULL,
-		next INTEGER NOT NULL DEFAULT 0, tries INTEGER NOT NULL DEFAULT 0, owner TEXT NOT NULL DEFAULT '', id TEXT NOT NULL DEFAULT '',
-		past TEXT NOT NULL DEFAULT '', status TEXT NOT NULL DEFAULT '', error TEXT NOT NULL DEFAULT '')`,
-	`CREATE INDEX outbound_open ON outbound(key, n) WHERE open = 1`,
-	`CREATE INDEX outbound_id ON outbound(key, id) WHERE id <> ''`,
-	// What people wrote, by the platform's id of it, for those who answer it.
-	`CREATE TABLE heard(key TEXT NOT NULL, message TEXT NOT NULL, said TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY(key, message)) WITHOUT ROWID`,
-}}}
-
 // keepSettled is how long the ledger knows of a message that is settled, and what a person wrote for who
 // quotes it. The conversation itself keeps both.
 const keepSettled = 30 * 24 * time.Hour
@@ -58,6 +43,9 @@ func (s *Session) pruneStmts(now time.Time) []tidemark.Stmt {
 		{SQL: `DELETE FROM inputs WHERE key = ? AND id >= 'say:' AND id < 'say;' AND kind = 'say' AND at < ?`, Args: old},
 	}
 }
+
+// writesOut reports a ledger that is known to be there.
+func (s *Session) writesOut() bool { return s.made.here(ledgerTables) }
 
 // findLedger opens a ledger that an earlier life has made, and goes on with it. What that life was
 // handing over when it ended may have been sent or not.

@@ -8,6 +8,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/internal/clip"
+	"github.com/tidemark-ai/tidemark/paging"
 )
 
 // pager is what a session asks of the strategy paging beside its plan.
@@ -50,46 +51,8 @@ func (s *Session) asked(ctx context.Context, v View, mode fitMode, hard bool) (l
 	return list, true, nil
 }
 
-// Paged is what paging did with a call of the model, and in all calls of the conversation so far: a part of [Anatomy].
-type Paged struct {
-	Zone  string          `json:"zone"` // normal, advisory, involuntary, aggressive
-	Size  tidemark.Tokens `json:"size"` // as the zone was decided on, before anything left
-	Fill  float64         `json:"fill"` // of the window, in percent
-	Tau   int             `json:"tau"`  // age that is asked for now: thrashing raises it
-	Stubs int             `json:"stubs"`
-	Out   int             `json:"outBytes"` // what they stand for
-
-	Evicted   int `json:"evicted"`   // with this call: results of reads
-	Collected int `json:"collected"` // other results
-	Inputs    int `json:"inputs"`
-	Images    int `json:"images"`
-	Pins      int `json:"pins"`
-	In        int `json:"bytesIn"` // of the messages as JSON, with nothing replaced and as they were sent
-	Sent      int `json:"bytesSent"`
-
-	Faults []Faulted `json:"faults,omitempty"` // at most maxFaulted, the newest
-	Totals PagedSum  `json:"totals"`
-}
-
-// Faulted is a read of what had been evicted.
-type Faulted struct {
-	Call string `json:"call"` // that reads
-	Of   string `json:"of"`   // the call whose result was out
-	Path string `json:"path"`
-}
-
-// PagedSum is what paging did in a conversation.
-type PagedSum struct {
-	Calls     int   `json:"calls"`
-	Evicted   int   `json:"evicted"`
-	Collected int   `json:"collected"`
-	Inputs    int   `json:"inputs"`
-	Images    int   `json:"images"`
-	Faults    int   `json:"faults"`
-	Pins      int   `json:"pins"`
-	In        int64 `json:"bytesIn"`
-	Sent      int64 `json:"bytesSent"`
-}
+// Paged is what paging did with a call of the model: a part of [Anatomy].
+type Paged = paging.Account
 
 // Bounds of a record.
 const (
@@ -121,7 +84,7 @@ func (s *Session) paged(v View, again bool, before Anatomy) *Paged {
 	out.Evicted, out.Collected, out.Inputs, out.Images = left.Reads, left.Others, left.Inputs, left.Images
 	out.Pins, out.In, out.Sent = len(d.Pin), d.In, d.Out
 	for _, f := range d.Fault[max(len(d.Fault)-maxFaulted, 0):] {
-		out.Faults = append(out.Faults, Faulted{clip.Line(f.ID, faultedName), clip.Line(f.Of.ID, faultedName), clip.Line(f.Of.Call.Path, faultedName)})
+		out.Faults = append(out.Faults, paging.Faulted{Call: clip.Line(f.ID, faultedName), Of: clip.Line(f.Of.ID, faultedName), Path: clip.Line(f.Of.Call.Path, faultedName)})
 	}
 	if t := &out.Totals; !again {
 		t.Calls++

@@ -151,22 +151,19 @@ func (f *finding) elsewhere(ctx context.Context, q recall.Query, out *Recalled) 
 		quoted[i] = quoteTerm(terms[i])
 	}
 	any := `(` + strings.Join(quoted, " OR ") + `)`
-	count := func(in among, w Wanted, reason string) (int, error) {
+	count := func(in among, w Wanted, reason string) error {
 		lists, err := f.s.listed(ctx, in, []string{any}, w, postingMost)
-		if err != nil {
-			return 0, err
-		}
-		if reason != "" && len(lists[0]) > 0 {
+		if err == nil && reason != "" && len(lists[0]) > 0 {
 			out.Filtered = append(out.Filtered, Filtered{Reason: reason, Count: len(lists[0]), IDs: []tidemark.EntryID{}})
 		}
-		return len(lists[0]), nil
+		return err
 	}
 	skips, err := f.s.hasSkips(ctx)
 	if err != nil {
 		return err
 	}
 	if skips && !f.w.All && out.Verdict != recall.Confident { // a question that was answered need not know
-		if _, err := count(among{line: in.line, found: in.skipped}, f.w, filteredSkipped); err != nil {
+		if err := count(among{line: in.line, found: in.skipped}, f.w, filteredSkipped); err != nil {
 			return err
 		}
 	}
@@ -175,8 +172,7 @@ func (f *finding) elsewhere(ctx context.Context, q recall.Query, out *Recalled) 
 	}
 	outside := f.w
 	outside.outside = true
-	_, err = count(in, outside, filteredRange)
-	return err
+	return count(in, outside, filteredRange)
 }
 
 // judge scores hits for the task of the conversation, if there is one, and returns those that are superseded.

@@ -14,8 +14,8 @@ import (
 
 // part is a stretch of a log that stands in the archive.
 type part struct {
-	First, Last int64
-	Info        archive.Info
+	Last int64
+	Info archive.Info
 }
 
 // parts returns the archive parts of a history, in order. A branch has those of what it continues, but not one that
@@ -50,14 +50,14 @@ func (s *Session) parts(ctx context.Context, log string) ([]part, error) {
 
 // partsOf returns the parts of one log. One that was only begun is none.
 func (s *Session) partsOf(ctx context.Context, log string) ([]part, error) {
-	rows, err := s.DB.Query(ctx, `SELECT first, last, info FROM parts WHERE log = ? AND info <> '' ORDER BY first LIMIT 10000`, log)
+	rows, err := s.DB.Query(ctx, `SELECT last, info FROM parts WHERE log = ? AND info <> '' ORDER BY first LIMIT 10000`, log)
 	if err != nil {
 		return nil, fmt.Errorf("read parts of %s: %w", log, err)
 	}
 	out := make([]part, len(rows))
 	for i, r := range rows {
-		out[i] = part{First: r.Int(0), Last: r.Int(1)}
-		if err := json.Unmarshal(r.Bytes(2), &out[i].Info); err != nil {
+		out[i] = part{Last: r.Int(0)}
+		if err := json.Unmarshal(r.Bytes(1), &out[i].Info); err != nil {
 			return nil, fmt.Errorf("read parts of %s: %w", log, err)
 		}
 	}

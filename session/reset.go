@@ -20,7 +20,6 @@ const (
 	stepArchive = "archive"
 	stepExtract = "extract"
 	stepMove    = "move"
-	stepDone    = "done"
 )
 
 // resetting is a reset in work, as it stands on disk.

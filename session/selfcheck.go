@@ -409,11 +409,6 @@ func (s *Session) liftUnsound(ctx context.Context, r *run, p *plan, c Checked) e
 	return nil
 }
 
-// Tables of what self-checks found. A conversation with nothing to tell has none.
-var unsoundTables = optional{"session_selfcheck", [][]string{{
-	`CREATE TABLE unsound(n INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL, overlay TEXT NOT NULL, at INTEGER NOT NULL, act TEXT NOT NULL, text TEXT NOT NULL)`,
-}}}
-
 const (
 	keepUnsound = 100 // of a conversation
 	unsoundRest = 15 * time.Minute

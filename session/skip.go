@@ -13,16 +13,6 @@ import (
 	"github.com/tidemark-ai/tidemark/room"
 )
 
-// skipTables are there from the first turn that might be skipped: without recall.reconcile there are none.
-var skipTables = optional{"session_skip", [][]string{{
-	// Turns whose words wait for the end of the turn (open), and what was decided then: kept or skipped.
-	`CREATE TABLE skips(key TEXT NOT NULL, run TEXT NOT NULL, log TEXT NOT NULL, state TEXT NOT NULL, first INTEGER NOT NULL, at INTEGER NOT NULL,
-		ids TEXT NOT NULL DEFAULT '[]', bytes INTEGER NOT NULL DEFAULT 0, indexed INTEGER NOT NULL DEFAULT 0, PRIMARY KEY(key, run)) WITHOUT ROWID`,
-	// How much recall looks through, up to an entry, and how many messages it does not.
-	`CREATE TABLE working(key TEXT PRIMARY KEY, upto INTEGER NOT NULL DEFAULT 0, events INTEGER NOT NULL DEFAULT 0, bytes INTEGER NOT NULL DEFAULT 0, skipped INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID`,
-	`CREATE INDEX skips_first ON skips(key, first)`, // which turn a message is of
-}}}
-
 // States of a row of skips.
 const (
 	skipOpen    = "open"
@@ -79,6 +69,9 @@ func (s *Session) hasSkips(ctx context.Context) (bool, error) {
 	s.skip.none.Store(err == nil && !there)
 	return there, err
 }
+
+// anySkips reports tables that are known to be there.
+func (s *Session) anySkips() bool { return s.made.here(skipTables) }
 
 func (s *Session) openSkips(ctx context.Context) error {
 	return s.open(ctx, skipTables)

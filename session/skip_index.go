@@ -74,7 +74,7 @@ func (s *Session) byID(ctx context.Context, ids []tidemark.EntryID) iter.Seq2[ti
 // settled ends the waiting of a run that has ended. What cannot be written now is done before the next recall.
 func (s *Session) settled(ctx context.Context, run string) {
 	s.letGo(run)
-	if !s.made.here(skipTables) {
+	if !s.anySkips() {
 		return
 	}
 	if err := s.settleSkips(ctx); err != nil && ctx.Err() == nil {

@@ -186,7 +186,7 @@ func (s *Session) earlyStmts(ctx context.Context, log, id string) ([]tidemark.St
 	if err != nil {
 		return nil, err
 	}
-	taken, _, err := s.takeStmts(ctx, &run{ID: id, Log: log}, q, chain)
+	taken, err := s.takeStmts(ctx, &run{ID: id, Log: log}, q, chain)
 	if err != nil {
 		return nil, err
 	}

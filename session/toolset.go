@@ -39,11 +39,6 @@ const (
 // marking is a toolbox that can say whether its configuration is the one that a list was made with.
 type marking interface{ Mark() string }
 
-// toolsetTables keep the list. They are made where there are tools of others.
-var toolsetTables = optional{"session_tools", [][]string{{
-	`CREATE TABLE toolsets(key TEXT PRIMARY KEY, day TEXT NOT NULL, list TEXT NOT NULL) WITHOUT ROWID`,
-}}}
-
 // offer returns the tools of others that the model is told of. It is called behind system, which makes the prompt anew
 // when the prefix breaks anyway.
 func (s *Session) offer(ctx context.Context) ([]tidemark.Tool, error) {

@@ -111,7 +111,7 @@ func (s *Session) take(ctx context.Context, r *run) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	stmts, _, err := s.takeStmts(ctx, r, q, chain)
+	stmts, err := s.takeStmts(ctx, r, q, chain)
 	if !fresh && errors.Is(err, errDamaged) {
 		return false, nil // for the next run, which waits for it; this one has others to answer
 	}
@@ -332,7 +332,7 @@ func (s *Session) commit(ctx context.Context, r *run, view View, reply tidemark.
 	if event != nil {
 		s.hub.send(Notice{Type: NoticeEvent, Run: r.ID, Event: event})
 	}
-	s.hub.send(Notice{Type: NoticeReply, Run: r.ID, Inputs: r.took, Entry: e.ID, Message: &reply.Message, Call: &reply.Call, final: next == stateDone})
+	s.hub.send(Notice{Type: NoticeReply, Run: r.ID, Inputs: r.took, Entry: e.ID, Message: &reply.Message, Call: &reply.Call})
 	if next == stateDone {
 		s.hub.send(Notice{Type: NoticeDone, Run: r.ID, Inputs: r.took, Entry: e.ID})
 	}

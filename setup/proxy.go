@@ -64,17 +64,10 @@ func (h home) Called(name, log, title string, messages int, r proxy.Record) []ti
 
 // anatomyOf gives a record of the proxy in the form of a session's.
 func anatomyOf(r proxy.Record) session.Anatomy {
-	paged := session.Paged{Zone: r.Zone, Size: r.Size, Fill: percentOf(r.Size, r.Window), Tau: r.Tau, Stubs: r.Stubs, Out: r.StubBytes,
-		Evicted: r.Evicted, Collected: r.Collected, Inputs: r.Inputs, Images: r.Images, Pins: r.Pins, In: r.Came, Sent: r.Sent, Totals: session.PagedSum(r.Totals)}
-	for _, f := range r.Faults {
-		paged.Faults = append(paged.Faults, session.Faulted(f))
-	}
-	var left *session.ProxiedEpisodes
-	if e := r.Episodes; e != nil {
-		left = &session.ProxiedEpisodes{Budget: e.Budget, Size: e.Size, Whole: e.Whole, Part: e.Part, Freed: e.Freed, Short: e.Short}
-	}
+	paged := r.Account
+	paged.Fill = percentOf(r.Size, r.Window)
 	a := session.Anatomy{Turn: string(r.LastID), Run: string(r.LastID), Until: r.Last, Anchored: r.Call.Reported, Parts: map[string]session.Portion{},
-		Proxy: &session.Proxied{Treatment: r.Treatment, Untouched: r.Untouched, Legs: r.Legs, First: int64(r.First.Context() - r.First.Output), Phantom: r.Phantom, Trimmed: r.Trimmed, Episodes: left},
+		Proxy: &session.Proxied{Treatment: r.Treatment, Untouched: r.Untouched, Legs: r.Legs, First: int64(r.First.Context() - r.First.Output), Phantom: r.Phantom, Trimmed: r.Trimmed, Episodes: r.Episodes},
 		At:    r.At.UnixMilli(), Model: r.Call.Model, Requested: r.Requested, Stop: r.Call.Stop, Error: r.Error, Usage: r.Call.Usage,
 		Events: r.Messages, Attempt: 1, Window: r.Window, Limit: r.Window, Size: r.Size, Full: paged.Fill, Markers: r.Stubs, Last: r.Last, Paging: &paged,
 		Context: r.Newest.Context()}

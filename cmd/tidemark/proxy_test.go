@@ -20,6 +20,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/cmd/cli"
 	"github.com/tidemark-ai/tidemark/cmd/node"
+	"github.com/tidemark-ai/tidemark/paging"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -178,7 +179,7 @@ func TestUpstreamURL(t *testing.T) {
 // with it; nothing is divided by none.
 func TestProxySums(t *testing.T) {
 	var s proxySums
-	s.add(session.Anatomy{Usage: tidemark.Usage{Input: 10, CacheRead: 80, CacheCreation: 10, Output: 9}, Paging: &session.Paged{In: 3000, Sent: 1500, Evicted: 1, Collected: 2, Inputs: 3, Images: 4, Faults: []session.Faulted{{}, {}}}})
+	s.add(session.Anatomy{Usage: tidemark.Usage{Input: 10, CacheRead: 80, CacheCreation: 10, Output: 9}, Paging: &session.Paged{In: 3000, Sent: 1500, Evicted: 1, Collected: 2, Inputs: 3, Images: 4, Faults: []paging.Faulted{{}, {}}}})
 	s.add(session.Anatomy{Usage: tidemark.Usage{Input: 100}})
 	s.add(session.Anatomy{Usage: tidemark.Usage{Input: 100}, Paging: &session.Paged{}})
 	if want := (proxySums{calls: 3, in: 300, whole: 400, cached: 80, evicted: 10, faults: 2}); s != want {
@@ -204,7 +205,7 @@ func TestProxySums(t *testing.T) {
 
 	// Nothing leaves where it is only watched.
 	s = proxySums{}
-	s.add(session.Anatomy{Usage: tidemark.Usage{Input: 50_000}, Proxy: &session.Proxied{Treatment: "observe", Legs: 1, First: 50_000}, Paging: &session.Paged{In: 9, Sent: 9, Evicted: 13, Faults: []session.Faulted{{}}}})
+	s.add(session.Anatomy{Usage: tidemark.Usage{Input: 50_000}, Proxy: &session.Proxied{Treatment: "observe", Legs: 1, First: 50_000}, Paging: &session.Paged{In: 9, Sent: 9, Evicted: 13, Faults: []paging.Faulted{{}}}})
 	if got := fmt.Sprint(s.rows(seen{requests: 1})); !strings.Contains(got, "[would have left 13]") || strings.Contains(got, "evicted") || strings.Contains(got, "faults") {
 		t.Errorf("observed: %s", got)
 	}
