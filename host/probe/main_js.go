@@ -27,7 +27,7 @@ func main() {
 		for path, f := range map[string]func(http.ResponseWriter, *http.Request) error{
 			"write": p.write, "rows": p.rows, "stream": p.stream, "relay": p.relay, "wait": p.wait, "steal": p.steal,
 			"blob": p.blob, "alarm": p.alarm, "peer": p.peer, "timeout": p.timeout, "count": p.count, "env": p.env,
-			"panic": p.panic, "background": p.background, "fatal": p.fatal, "recurse": p.recurse, "timer": p.timer, "hog": p.hog, "empty": p.empty, "model": p.model,
+			"panic": p.panic, "background": p.background, "fatal": p.fatal, "recurse": p.recurse, "timer": p.timer, "hog": p.hog, "empty": p.empty, "model": p.model, "fetch": p.fetch,
 			"alarms": func(w http.ResponseWriter, r *http.Request) error { return answer(w, alarms[r.FormValue("name")]) },
 		} {
 			p.mux.HandleFunc("/v1/sessions/{key}/"+path, func(w http.ResponseWriter, r *http.Request) {
@@ -308,4 +308,29 @@ func (p *probe) hog(_ http.ResponseWriter, r *http.Request) error {
 func (p *probe) timer(w http.ResponseWriter, r *http.Request) error {
 	time.Sleep(time.Second) // a shorter one may be over before its own event is
 	return nil
+}
+
+// fetch asks the server at url and reads the answer; ms bounds it.
+func (p *probe) fetch(w http.ResponseWriter, r *http.Request) error {
+	ctx := r.Context()
+	if ms := number(r, "ms"); ms > 0 {
+		short, cancel := p.o.WithTimeout(ctx, time.Duration(ms)*time.Millisecond)
+		defer cancel()
+		ctx = short
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.FormValue("url"), nil)
+	if err != nil {
+		return err
+	}
+	res, err := p.o.Transport().RoundTrip(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	n, err := io.Copy(io.Discard, res.Body)
+	if err != nil {
+		return err
+	}
+	w.Header()["Set-Cookie"] = res.Header["Set-Cookie"]
+	return answer(w, map[string]any{"bytes": n, "header": res.Header})
 }
