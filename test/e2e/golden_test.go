@@ -15,7 +15,7 @@ var (
 	aTime   = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)`)
 	aDate   = regexp.MustCompile(`([A-Z][a-z]+day, )?\d{4}-\d\d-\d\d( \d\d:\d\d(:\d\d)?)?`)
 	aStamp  = regexp.MustCompile(`\b1[789]\d{11}\b`) // milliseconds
-	aTokens = regexp.MustCompile(`("(?:contextTokens|[a-z_]+_tokens|tokensCleared|size|context|bytes|rawBytes|seq|n|last|until|next|requestMs|contextUtilPct)":)[\d.]+`)
+	aTokens = regexp.MustCompile(`("(?:contextTokens|[a-z_]+_tokens|tokensCleared|size|context|bytes|rawBytes|seq|n|last|until|next|requestMs|contextUtilPct|toolTokens|maxTokens)":)[\d.]+`)
 	aHash   = regexp.MustCompile(`\b[0-9a-f]{64}\b`)
 	anETag  = regexp.MustCompile(`"etag":"[^"]*"`) // each store makes its own
 	// aFix is where a person finds the token, which each host says in its own words.
