@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/tidemark-ai/tidemark"
@@ -256,7 +257,7 @@ func (s *search) snippet(text string) string {
 	}
 	rest := []rune(strings.Join(strings.Fields(text[at:min(len(text), at+4*snippetRunes)]), " "))
 	out := lead
-	if lead != "" {
+	if before, _ := utf8.DecodeLastRuneInString(text[:at]); lead != "" && unicode.IsSpace(before) {
 		out += " "
 	}
 	if len(rest) > snippetRunes {

@@ -31,21 +31,17 @@ const demoDocument = `{
 }
 `
 
-// demoConfig leaves the demo's document in its home folder. One that is there already stays.
-func demoConfig(home string) (*config.Config, error) {
-	const private = 0o700
-	if err := os.MkdirAll(home, private); err != nil {
-		return nil, err
-	}
+// keepDemoDocument leaves the demo's document in its home folder. One that is there already stays.
+func keepDemoDocument(home string) error {
 	f, err := os.OpenFile(filepath.Join(home, cli.DocumentName), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err == nil {
 		_, err = f.WriteString(demoDocument)
 		err = errors.Join(err, f.Close())
 	}
-	if err != nil && !errors.Is(err, os.ErrExist) {
-		return nil, err
+	if errors.Is(err, os.ErrExist) {
+		return nil
 	}
-	return config.Parse(cli.DocumentName, []byte(demoDocument))
+	return err
 }
 
 // demo is a scripted conversation with a narrator.
@@ -73,8 +69,12 @@ func demoRun(ctx context.Context, m *cli.Main) error {
 	if err != nil {
 		return err
 	}
-	cfg, err := demoConfig(home)
+	cfg, err := config.Parse(cli.DocumentName, []byte(demoDocument))
 	if err != nil {
+		return err
+	}
+	const private = 0o700
+	if err := os.MkdirAll(home, private); err != nil {
 		return err
 	}
 	n, err := node.OpenStore(ctx, home, cfg, m.Logger(cfg, true), true)
@@ -112,6 +112,9 @@ func (d *demo) open(ctx context.Context) error {
 	}
 	if len(there) > 0 {
 		return cli.Advise(fmt.Errorf("%s holds %d sessions already", d.home, len(there)), "give --home a new folder, or none")
+	}
+	if err := keepDemoDocument(d.home); err != nil {
+		return err
 	}
 	d.m.Out.Printf("Tidemark demo: an offline model with a window of %d tokens, compacted above %d.\nEverything is kept in %s\n",
 		setup.Window(d.c.local.Cfg).Tokens, cli.LimitOf(d.c.local.Cfg), d.home)
