@@ -14,7 +14,7 @@ import (
 
 // Bounds of mending.
 const (
-	maxMends   = 3   // places in one turn, each of them once
+	maxMends   = 8   // places in one turn, each of them once: some pictures and tools of a server may be refused together
 	maxRefusal = 200 // bytes of what the API said
 )
 

@@ -348,6 +348,21 @@ func TestMendOnce(t *testing.T) {
 	}
 }
 
+// TestMendSeveral: pictures that are refused one after the other are all taken out in the same turn.
+func TestMendSeveral(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, session.Settings{})
+	h.model.set(refuser{sign: "§"}.play)
+	m := tidemark.NewText(tidemark.User, "look")
+	const refused = 6
+	for i := range refused {
+		m.Content = append(m.Content, block(t, fmt.Sprintf(`{"type":"sketch","data":"§%d"}`, i)))
+	}
+	if got := h.post(session.Input{ID: "six", Message: m}); !strings.HasPrefix(got, "ok ") || h.model.count() != refused+1 {
+		t.Errorf("%q after %d calls", got, h.model.count())
+	}
+}
+
 // TestMendThinking: thinking whose signature is refused is not sent again, and what was said behind it is.
 func TestMendThinking(t *testing.T) {
 	t.Parallel()
