@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/url"
 	"reflect"
 	"slices"
 	"strings"
@@ -458,7 +459,7 @@ func TestSessions(t *testing.T) {
 	}
 	var keys []string
 	for cursor := ""; ; {
-		p := get[list](s, 200, "GET", "/v1/sessions?limit=3&cursor="+cursor, "")
+		p := get[list](s, 200, "GET", "/v1/sessions?limit=3&cursor="+url.QueryEscape(cursor), "")
 		for _, i := range p.Sessions {
 			keys = append(keys, string(i.Key))
 		}
