@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/host/native"
@@ -43,7 +44,13 @@ func TestTwoProcesses(t *testing.T) {
 	}
 	listed := func(when string) {
 		t.Helper()
-		out, told, code := f.run("sessions", "ls", "--json")
+		var out, told string
+		var code int
+		for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+			if out, told, code = f.run("sessions", "ls", "--json"); out != "[]\n" {
+				break // the directory is told of a conversation after its first answer is out
+			}
+		}
 		if err := contains(out, `"agent:main:main"`); code != 0 || err != nil {
 			t.Errorf("%s, sessions ls ended with %d: %v\n%s", when, code, err, told)
 		}
