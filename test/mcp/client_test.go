@@ -7,11 +7,13 @@ import (
 	"net/http"
 	"os"
 	"strings"
-	"sync"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
+
+const patience = 2 * time.Minute
 
 // bearer adds the token to requests.
 type bearer struct{ token string }
@@ -30,24 +32,29 @@ type peer struct {
 	t *testing.T
 	*mcp.ClientSession
 
-	mu       sync.Mutex // guards progress
-	progress strings.Builder
+	progress chan string // the client tells it from a queue of its own, so it may come behind the answer
 }
 
-func (p *peer) heard() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.progress.String()
+// heard takes the progress of a call that has this text in all, or what there is when it goes another way.
+func (p *peer) heard(text string) string {
+	got := ""
+	for got != text && strings.HasPrefix(text, got) {
+		select {
+		case more := <-p.progress:
+			got += more
+		case <-time.After(patience):
+			return got
+		}
+	}
+	return got
 }
 
 // connect asks for a version, which must be the one that is agreed on.
 func connect(t *testing.T, url, version string) *peer {
-	p := &peer{t: t}
+	p := &peer{t: t, progress: make(chan string, 1000)}
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
 		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			p.progress.WriteString(r.Params.Message)
+			p.progress <- r.Params.Message
 		},
 	})
 	transport := &mcp.StreamableClientTransport{Endpoint: url, HTTPClient: &http.Client{Transport: bearer{os.Getenv("TIDEMARK_MCP_TOKEN")}}}
@@ -120,7 +127,7 @@ func (p *peer) talk(session, text string) {
 	if got := p.call(false, "session_read", map[string]any{"session": session}); !strings.Contains(got, text) {
 		p.t.Errorf("%s", got)
 	}
-	if got := p.heard(); got != said.Text {
+	if got := p.heard(said.Text); got != said.Text {
 		p.t.Errorf("progress %q, the answer is %q", got, said.Text)
 	}
 	p.call(true, "session_read", map[string]any{"session": "no-such-session"})
