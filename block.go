@@ -70,19 +70,32 @@ func ToolResult(id, text string, isError bool) Block {
 
 // DocumentText is what a document of plain text says, its title before it; ok is false for any other block.
 func (b Block) DocumentText() (text string, ok bool) {
-	if b.Type != TypeDocument || b.Source == nil || b.Source.Type != "text" {
+	if b.Source == nil || b.Source.Type != "text" {
 		return "", false
+	}
+	text = b.Document()
+	return text, text != ""
+}
+
+// Document is the title of a document in brackets and, where it is of plain text, what it says; empty for any other block.
+func (b Block) Document() string {
+	if b.Type != TypeDocument {
+		return ""
 	}
 	var w struct {
 		Source struct {
-			Data string `json:"data"`
+			Data json.RawMessage `json:"data"`
 		} `json:"source"`
 		Title string `json:"title"`
 	}
 	if json.Unmarshal(b.AppendJSON(nil), &w) != nil {
-		return "", false
+		return ""
 	}
-	return strings.TrimSpace("[document " + w.Title + "]\n" + w.Source.Data), true
+	data := ""
+	if b.Source != nil && b.Source.Type == "text" && json.Unmarshal(w.Source.Data, &data) != nil {
+		return ""
+	}
+	return strings.TrimSpace("[" + strings.TrimSpace("document "+w.Title) + "]\n" + data)
 }
 
 // maxBlockDepth bounds tool results within tool results; what is deeper stays raw.

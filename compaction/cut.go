@@ -161,17 +161,20 @@ func Halves(items []Item) [2][]Item {
 
 // halved cuts the longest text of an item in two; all else stays with the first part.
 func halved(it Item) (a, b Item, ok bool) {
-	at, most := -1, 0
-	for n := range it.Message.Content {
-		if blk := &it.Message.Content[n]; blk.Type == tidemark.TypeText && len(blk.Text) > most {
-			at, most = n, len(blk.Text)
+	at, text := -1, ""
+	for n, blk := range it.Message.Content {
+		words, document := blk.DocumentText()
+		if !document && blk.Type == tidemark.TypeText {
+			words = blk.Text
+		}
+		if len(words) > len(text) {
+			at, text = n, words
 		}
 	}
-	if most < 2 {
+	if len(text) < 2 {
 		return it, it, false
 	}
-	text := it.Message.Content[at].Text
-	mid := runeFloor(text, most/2)
+	mid := runeFloor(text, len(text)/2)
 	a, b = it, it
 	content := slices.Clone(it.Message.Content)
 	content[at] = tidemark.Text(text[:mid])

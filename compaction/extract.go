@@ -104,6 +104,8 @@ func Gather(prev Digest, items []Item) Digest {
 				d.Index.Add(string(b.Input), false, true)
 			case tidemark.TypeToolResult:
 				d.Index.Add(resultText(b), false, false)
+			case tidemark.TypeDocument:
+				d.Index.Add(b.Document(), false, false)
 			}
 		}
 	}
@@ -171,7 +173,13 @@ func toolCalls(items []Item) []string {
 func lastTurns(items []Item) []string {
 	var out []string
 	for _, it := range items {
-		if t := strings.TrimSpace(it.Message.PlainText()); t != "" && !it.Span() {
+		t := it.Message.PlainText()
+		for _, b := range it.Message.Content {
+			if d := b.Document(); d != "" {
+				t = clip.To(d, 200) + " " + t
+			}
+		}
+		if t = strings.TrimSpace(t); t != "" && !it.Span() {
 			out = append(out, fmt.Sprintf("%s: %s", it.Message.Role, clip.To(strings.Join(strings.Fields(t), " "), 400)))
 		}
 	}

@@ -408,13 +408,15 @@ func (h *paged) holds(g *paging.Page) bool {
 	return h.stays(it, g)
 }
 
-// edits returns an edit for each page that is out and whose block stands in the view.
+// edits returns an edit for each page that is out and whose block stands in the view; what no model has read leaves
+// when one has.
 func (h *paged) edits() []tidemark.Edit {
 	var out []tidemark.Edit
 	size := 0
+	from, _ := unread(h.items)
 	for _, g := range h.pager.Stubs() {
 		it := &h.items[g.Message]
-		if h.standing(g) < 0 || h.holds(g) {
+		if g.Message >= from || h.standing(g) < 0 || h.holds(g) {
 			continue
 		}
 		e, ok := h.edit(it, g)

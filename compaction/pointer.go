@@ -104,7 +104,7 @@ func (p Pointer) need(d *draft, b Budget) tidemark.Tokens {
 }
 
 // tail returns the index of the first item that stays: the newest turns, as many as there is room for, and
-// the newest exchange in any case.
+// what no model has read in any case.
 func (p Pointer) tail(v View, b Budget, legal []bool) int {
 	turns, most := p.Tail, b.verbatim(v)
 	if turns == 0 {
@@ -126,7 +126,8 @@ func (p Pointer) tail(v View, b Budget, legal []bool) int {
 	if turn := lastTurn(v.Items); turn >= 0 && turn < cut && turn == len(v.Items)-1 {
 		cut = turn
 	}
-	return cut
+	from, _ := unread(v.Items)
+	return min(cut, from)
 }
 
 // blocks plans pointers for large results, then for large inputs, oldest first, until enough is freed. What is pinned stays,

@@ -120,6 +120,8 @@ func Transcribe(items []Item) string {
 					kind = "tool error"
 				}
 				fmt.Fprintf(&b, "[%s] %s\n", kind, quote(middle(resultText(c), transcribeResult)))
+			case tidemark.TypeDocument:
+				fmt.Fprintf(&b, "%s\n", quote(c.Document()))
 			case tidemark.TypeImage:
 				fmt.Fprintf(&b, "[%s] [image]\n", it.Message.Role)
 			}

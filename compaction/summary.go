@@ -161,6 +161,11 @@ func shortBlock(id tidemark.EntryID, b tidemark.Block) (tidemark.Block, bool) {
 		if s, ok := Excerpt(b.Text, shortHead, shortTail, string(id)); ok {
 			return tidemark.Text(s), true
 		}
+	case tidemark.TypeDocument:
+		text, _ := b.DocumentText()
+		if s, ok := Excerpt(text, shortHead, shortTail, string(id)); ok {
+			return tidemark.Text(s), true
+		}
 	case tidemark.TypeToolResult:
 		if s, ok := Excerpt(resultText(b), shortHead, shortTail, string(id)); ok {
 			return tidemark.ToolResult(b.ToolUseID, s, b.IsError), true

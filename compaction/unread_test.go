@@ -74,6 +74,8 @@ func TestWhatWasJustSaid(t *testing.T) {
 		"a first message of 62,000 of 32,000":     {32_000, []tidemark.Message{tidemark.NewText(tidemark.User, pasted(62_000))}, 1},
 		"the fourth of four files":                {32_000, append(begun[:len(begun):len(begun)], files...), 1},
 		"four files at once":                      {32_000, append(begun[:len(begun):len(begun)], parallel...), 1},
+		"a file, and somebody writes meanwhile":   {32_000, append(begun[:len(begun):len(begun)], files[0], files[1], files[2], files[3], tidemark.NewText(tidemark.User, "and hurry")), 2},
+		"two messages, the longer one first":      {32_000, append(chatter(20_000), tidemark.NewText(tidemark.User, pasted(30_000)), tidemark.NewText(tidemark.User, "and hurry")), 2},
 		"a document, and then the first of files": {32_000, append([]tidemark.Message{tidemark.NewText(tidemark.User, pasted(40_000))}, files[:2]...), 3},
 	} {
 		t.Run(name, func(t *testing.T) {

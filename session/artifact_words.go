@@ -50,6 +50,8 @@ func textParts(m tidemark.Message) iter.Seq[string] {
 				if !retold(b.Name) || b.Name == delimiterTool.Name { // what was looked for is not what was said, and what was learned is
 					ok = yield(b.Name) && yield(" ") && yield(string(b.Input))
 				}
+			case tidemark.TypeDocument:
+				ok = yield(b.Document())
 			case tidemark.TypeToolResult:
 				for _, c := range b.Content {
 					if ok = ok && yield(c.Text) && yield("\n"); !ok {

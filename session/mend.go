@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
@@ -39,9 +40,12 @@ func (s *Session) mend(ctx context.Context, r *run, v View, refused error) (bool
 		return false, nil
 	}
 	o := tidemark.Overlay{By: []string{"session"}, Reason: "refused", Edits: edits}
-	_, stmts, err := s.overlayStmts(r.Log, tidemark.FromSystem, o)
+	id, stmts, err := s.overlayStmts(r.Log, tidemark.FromSystem, o)
 	if err != nil {
 		return false, err
+	}
+	if api.Place == nil {
+		r.guessed = append(r.guessed, id)
 	}
 	return true, s.mended(ctx, r, stmts, fmt.Sprintf("The model's API refused a part of entry %s (%s). The model reads a note in its place from now on; the log keeps it.", edits[0].From, quoted(api.Message)))
 }
@@ -126,7 +130,7 @@ func firstEdits(items []compaction.Item, inner int, api tidemark.APIError, rules
 
 // mediaWords are in what APIs say of a picture or a document that they cannot load or read, without a place: "Could not
 // process image", "Unable to download the file", "Error while downloading …", "The PDF specified was not valid".
-var mediaWords = [...]string{"image", "picture", "file", "download", "pdf", "document", "media", "multimodal"}
+var mediaWords = [...]string{"image", "image_url", "input_image", "input_file", "picture", "file", "download", "downloading", "pdf", "document", "media", "multimodal"}
 
 // mediaEdits are the edits that take out pictures and documents where an API refuses one and does not say which: those
 // that no model has answered yet, else those that it has to load itself, since what was there may be gone, else all.
@@ -151,10 +155,13 @@ func mediaEdits(v View, api tidemark.APIError) []tidemark.Edit {
 		held(func(_ int, b tidemark.Block) bool { return anything(b) }))
 }
 
-// speaksOf reports whether one of some words is in what an API said.
+// speaksOf reports whether one of some words, or more than one of it, is in what an API said. "Consult our documentation"
+// is not of documents.
 func speaksOf(api tidemark.APIError, words ...string) bool {
-	text := strings.ToLower(api.Message)
-	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
+	said := strings.FieldsFunc(strings.ToLower(api.Message), func(r rune) bool { return r != '_' && !unicode.IsLetter(r) })
+	return slices.ContainsFunc(said, func(w string) bool {
+		return slices.Contains(words, w) || slices.Contains(words, strings.TrimSuffix(w, "s"))
+	})
 }
 
 // medium reports a block that an API has to decode; words of a document are none.

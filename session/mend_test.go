@@ -283,6 +283,9 @@ func TestSetAside(t *testing.T) {
 		{"names a parameter", "Unsupported parameter: temperature", "", "T0xE", "stood here"},
 		{"names a field", "this is not supported", "temperature", "T0xE", "stood here"},
 		{"names a tool", "tools: names must be unique", "", "T0xE", "stood here"},
+		{"consults the documentation", "`max_tokens` must be greater than `thinking.budget_tokens`. Please consult our documentation at https://docs.test", "", "T0xE", "stood here"},
+		{"speaks of no file", "Invalid value for 'profile' of the model", "", "T0xE", "stood here"},
+		{"blames what is not guilty", "Could not process image", "", "T0xE", "stood here"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()

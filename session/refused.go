@@ -12,7 +12,7 @@ import (
 )
 
 // otherWords are in what APIs say of a request whose messages they do not mind: "Unsupported parameter: temperature".
-var otherWords = [...]string{"param", "temperature", "top_", "token", "tool", "function", "schema", "model", "system", "thinking", "reasoning", "stream"}
+var otherWords = [...]string{"param", "parameter", "temperature", "top_p", "top_k", "token", "max_tokens", "tool", "function", "schema", "model", "system", "thinking", "reasoning", "stream"}
 
 // setAside keeps what is no text in the input of a turn that failed (a type that no provider takes, a picture) from being
 // refused with every later turn, where the refusal may be for it: it names such a type, speaks of media, or names nothing
@@ -24,6 +24,10 @@ func (s *Session) setAside(ctx context.Context, r *run, why error) ([]tidemark.S
 	}
 	if api.Place != nil || api.Param != "" && !strings.HasPrefix(api.Param, "messages") {
 		return nil, nil // a place is mended where it can be
+	}
+	if len(r.guessed) > 0 { // what was taken out for it was not why
+		_, stmts, err := s.overlayStmts(r.Log, tidemark.FromSystem, tidemark.Overlay{By: []string{"session"}, Lifts: r.guessed, Reason: "refused all the same"})
+		return stmts, err
 	}
 	const look = 200 // entries, more than one call takes up
 	var items []compaction.Item

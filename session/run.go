@@ -30,23 +30,24 @@ type run struct {
 	Attempt int
 	Round   int
 	Started time.Time
-	took    []string          // inputs that it took up in this life
-	origins []tidemark.Origin // of these, for those who wait for its answer
-	shown   map[string]string // by address, the message that was shown to be answered
-	partial string            // what the model said before an abort
-	asked   wishes            // what it asked for in the newest reply, beside what readers see
-	untidy  string            // what of that was not done, for its next call
-	over    string            // what its next call is told of a budget
-	counted bool              // the provider was asked for the size of its view
-	scale   scale             // and said so much
-	refits  int               // how often a refusal for its size was answered
-	trial   trial             // the window that is tried since
-	mends   int               // how often a place that the model API refused was taken out
-	command *queued           // what it carries out, nil for messages
-	unended error             // why its end could not be written: it is to be taken up again
-	owner   string            // who works on it: new with each take-over, so the last one wins
-	mark    string            // that a person stopped it, as its row says; see stop.go
-	release func()            // gives back what its view was let in with, nil when it was not asked
+	took    []string           // inputs that it took up in this life
+	origins []tidemark.Origin  // of these, for those who wait for its answer
+	shown   map[string]string  // by address, the message that was shown to be answered
+	partial string             // what the model said before an abort
+	asked   wishes             // what it asked for in the newest reply, beside what readers see
+	untidy  string             // what of that was not done, for its next call
+	over    string             // what its next call is told of a budget
+	counted bool               // the provider was asked for the size of its view
+	scale   scale              // and said so much
+	refits  int                // how often a refusal for its size was answered
+	trial   trial              // the window that is tried since
+	mends   int                // how often a place that the model API refused was taken out
+	guessed []tidemark.EntryID // overlays of these, where the API named none
+	command *queued            // what it carries out, nil for messages
+	unended error              // why its end could not be written: it is to be taken up again
+	owner   string             // who works on it: new with each take-over, so the last one wins
+	mark    string             // that a person stopped it, as its row says; see stop.go
+	release func()             // gives back what its view was let in with, nil when it was not asked
 
 	news      *newsOf         // of memory, in this life; nil before it was asked for
 	retrieved *[]Recollection // what was found for its input in this life, nil before it was looked for
