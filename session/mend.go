@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -36,18 +37,53 @@ func (s *Session) mend(ctx context.Context, r *run, v View, refused error) (bool
 		return s.mendTool(ctx, r, v, *api)
 	}
 	edits := mendEdits(v, *api)
+	return len(edits) > 0, s.takeOut(ctx, r, *api, edits)
+}
+
+// guess takes out of the request what no model has answered, where an API refuses what is said in it (a filter of content,
+// a refusal without a word) or gives no reason that is known: what earlier turns left, then what tools answered in this
+// one. What a person says in this one stays: they read the API's words, and the next turn goes on without it.
+func (s *Session) guess(ctx context.Context, r *run, v View, refused error) (bool, error) {
+	var api *tidemark.APIError
+	if !errors.As(refused, &api) {
+		return false, refused
+	}
+	content := api.Class == tidemark.ClassRefusal || api.Class == tidemark.ClassBadRequest && api.Status != http.StatusNotFound && !speaksOf(*api, otherWords[:]...)
+	if !content || api.Place != nil || !slices.Contains([]string{"", "messages", "input", "prompt"}, api.Param) || r.mends >= maxMends {
+		return false, refused
+	}
+	from, err := s.turnFrom(ctx, r)
+	if err != nil {
+		return false, err
+	}
+	answered := len(v.Items) - 1
+	for answered >= 0 && v.Items[answered].Message.Role != tidemark.Assistant {
+		answered--
+	}
+	edits := firstEdits(v.Items, -1, *api,
+		func(i int, _ tidemark.Block) bool { return i > answered && v.Items[i].Seq < from },
+		func(i int, b tidemark.Block) bool { return i > answered && answers(b) })
 	if len(edits) == 0 {
-		return false, nil
+		return false, refused
+	}
+	return true, s.takeOut(ctx, r, *api, edits)
+}
+
+// takeOut has notes read in the place of what was refused. Where the API named no place, it is taken back if the turn is
+// refused all the same, see setAside.
+func (s *Session) takeOut(ctx context.Context, r *run, api tidemark.APIError, edits []tidemark.Edit) error {
+	if len(edits) == 0 {
+		return nil
 	}
 	o := tidemark.Overlay{By: []string{"session"}, Reason: "refused", Edits: edits}
 	id, stmts, err := s.overlayStmts(r.Log, tidemark.FromSystem, o)
 	if err != nil {
-		return false, err
+		return err
 	}
 	if api.Place == nil {
 		r.guessed = append(r.guessed, id)
 	}
-	return true, s.mended(ctx, r, stmts, fmt.Sprintf("The model's API refused a part of entry %s (%s). The model reads a note in its place from now on; the log keeps it.", edits[0].From, quoted(api.Message)))
+	return s.mended(ctx, r, stmts, fmt.Sprintf("The model's API refused a part of entry %s (%s). The model reads a note in its place from now on; the log keeps it.", edits[0].From, quoted(api.Message)))
 }
 
 // mended records that something was mended, and tells the people of the turn.
@@ -155,10 +191,13 @@ func mediaEdits(v View, api tidemark.APIError) []tidemark.Edit {
 		held(func(_ int, b tidemark.Block) bool { return anything(b) }))
 }
 
+// address is where an API says that more is to be read.
+var address = regexp.MustCompile(`https?://\S+`)
+
 // speaksOf reports whether one of some words, or more than one of it, is in what an API said. "Consult our documentation"
 // is not of documents.
 func speaksOf(api tidemark.APIError, words ...string) bool {
-	said := strings.FieldsFunc(strings.ToLower(api.Message), func(r rune) bool { return r != '_' && !unicode.IsLetter(r) })
+	said := strings.FieldsFunc(strings.ToLower(address.ReplaceAllString(api.Message, "")), func(r rune) bool { return r != '_' && !unicode.IsLetter(r) })
 	return slices.ContainsFunc(said, func(w string) bool {
 		return slices.Contains(words, w) || slices.Contains(words, strings.TrimSuffix(w, "s"))
 	})

@@ -33,7 +33,7 @@ func (s *Session) parried(ctx context.Context, r *run, v, asked View, refused er
 	case doubted && r.trial.doubted: // a smaller one is refused as well
 		return false, errors.Join(refused, s.untry(ctx, r))
 	case doubted && !s.mostOf(v), !doubted && api.Class != tidemark.ClassOverflow:
-		return false, refused
+		return s.guess(ctx, r, asked, refused)
 	}
 	if err := s.refit(ctx, r, v, *api); err != nil {
 		if doubted {
