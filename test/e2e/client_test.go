@@ -270,6 +270,9 @@ func (e *events) next() (ev event, ok bool) {
 			ev.data += v
 		}
 	}
+	if ev == (event{}) { // a comment keeps the connection open where an answer is slow, and is no event
+		return e.next()
+	}
 	return ev, true
 }
 
