@@ -207,8 +207,8 @@ func idSet(ids []tidemark.EntryID) map[tidemark.EntryID]bool {
 // small window.
 func (b Budget) allowance() tidemark.Tokens { return min(1500, b.Window/8) }
 
-// hopeless reports a view that no model of this window takes, also where the estimate is too high: it has a fifth on top.
-func (b Budget) hopeless(v View) bool { return v.Size > b.Window+b.Window/4 }
+// hopeless reports a view that no model of this window takes, also where the estimate is too high.
+func (b Budget) hopeless(v View) bool { return v.doubted(v.Size) > b.Window }
 
 // minGain is the least that a summary must promise to free: below it the prompt cache is worth more. Of a view that is too
 // large to be sent anything is.

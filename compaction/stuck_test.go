@@ -143,6 +143,7 @@ func TestSummaryOfALargerWindow(t *testing.T) {
 	w.add(asked)
 	v, _ = w.view(t)
 	b := compaction.Budget{Window: 8_000, Reserve: 4_000, Keep: 1}
+	v.Refused = true
 	act, err := compaction.Plan(summary, v, b, true)
 	if err != nil {
 		t.Fatal(err)

@@ -83,6 +83,13 @@ func squeeze(v View, b Budget) []tidemark.Edit {
 	}
 	beside := v.estimated(b.Window-b.Window/16-v.Fixed) - min(rest, v.estimated(b.Window/8))
 	room := max(min(v.estimated(b.Room()-v.Fixed), beside), 0) - fixed
+	var all tidemark.Tokens
+	for _, l := range words {
+		all += l.tokens
+	}
+	if v.doubted(all) <= room { // it may fit as it is
+		return nil
+	}
 	for least := leastCut * tidemark.Tokens(len(words)); len(media) > 0 && least > room; media = media[1:] {
 		l := media[0]
 		room += l.tokens
@@ -92,7 +99,7 @@ func squeeze(v View, b Budget) []tidemark.Edit {
 		least += min(l.tokens, leastCut)
 		words = append(words, l)
 	}
-	var all tidemark.Tokens
+	all = 0
 	for _, l := range words {
 		all += l.tokens
 	}
@@ -115,7 +122,7 @@ func squeeze(v View, b Budget) []tidemark.Edit {
 // shortSummary cuts a summary down to the eighth of the window that [squeeze] leaves it, where the view is too large even so:
 // it was made for a larger window, and a summary of nothing but the former one says nothing new.
 func shortSummary(v View, b Budget) []tidemark.Edit {
-	if v.Size <= b.Window-b.Window/16 {
+	if v.doubted(v.Size) <= b.Window-b.Window/16 {
 		return nil
 	}
 	most := v.estimated(b.Window / 8)
@@ -132,6 +139,15 @@ func shortSummary(v View, b Budget) []tidemark.Edit {
 		return []tidemark.Edit{e}
 	}
 	return nil
+}
+
+// doubted is how little some tokens of the estimate may be for a provider: it takes 3.3 characters for a token, and plain
+// English has up to 4.8. A provider that refuses the messages has the last word.
+func (v View) doubted(n tidemark.Tokens) tidemark.Tokens {
+	if v.Refused {
+		return n
+	}
+	return n - n/3
 }
 
 // leastCut is the size, in tokens, that no cut goes below.

@@ -72,6 +72,7 @@ func TestWhatWasJustSaid(t *testing.T) {
 	}{
 		"a document at 174,000 of 200,000":        {200_000, append(chatter(174_000), document), 1},
 		"a first message of 62,000 of 32,000":     {32_000, []tidemark.Message{tidemark.NewText(tidemark.User, pasted(62_000))}, 1},
+		"what may be fewer tokens than we think":  {32_000, []tidemark.Message{tidemark.NewText(tidemark.User, pasted(100_000))}, 1},
 		"the fourth of four files":                {32_000, append(begun[:len(begun):len(begun)], files...), 1},
 		"four files at once":                      {32_000, append(begun[:len(begun):len(begun)], parallel...), 1},
 		"a file, and somebody writes meanwhile":   {32_000, append(begun[:len(begun):len(begun)], files[0], files[1], files[2], files[3], tidemark.NewText(tidemark.User, "and hurry")), 2},
@@ -89,7 +90,7 @@ func TestWhatWasJustSaid(t *testing.T) {
 						t.Errorf("%s: message %d from the end is sent as %d bytes of %d", list[0].Name(), k, len(got.AppendJSON(nil)), len(want.AppendJSON(nil)))
 					}
 				}
-				if next.Size > b.Room() {
+				if doubted := name == "what may be fewer tokens than we think"; next.Size > b.Room() != doubted {
 					t.Errorf("%s: %d tokens, the window has room for %d", list[0].Name(), next.Size, b.Room())
 				}
 			}

@@ -50,6 +50,8 @@ type View struct {
 	// Size is the context size in tokens: what the provider last reported plus the estimate of
 	// everything since, or the estimate of all of it.
 	Size tidemark.Tokens
+	// Refused says that a provider refused the messages for their size: what is estimated may be too little.
+	Refused bool
 	// Fixed is the part of Size that no plan can free: system prompt and tool schemas.
 	Fixed tidemark.Tokens
 	// Loose is how many pinned entries found no room among those that stay.

@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 
@@ -76,5 +77,29 @@ func TestWritesMeanwhile(t *testing.T) {
 	h.say("read the file")
 	if !whole {
 		t.Error("no call had the result whole")
+	}
+}
+
+// TestSizeIsNamed: a refusal that says how large the request was is taken at its word: what fits is sent whole, with less
+// room for the reply, though we took it for smaller before.
+func TestSizeIsNamed(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, session.Settings{Window: 32_000})
+	pasted := strings.Repeat("漢字", 5000) + " and that"
+	whole, refused := false, 0
+	h.model.set(func(_ int, r tidemark.Request) (tidemark.Message, error) {
+		size := tidemark.Tokens(0)
+		for _, m := range r.Messages {
+			size += tidemark.Tokens(len([]rune(m.PlainText())) * 26 / 10)
+			whole = m.PlainText() == pasted
+		}
+		if size+cmp.Or(r.MaxTokens, 8192) > 32_000 {
+			refused++
+			return tidemark.Message{}, &tidemark.APIError{Class: tidemark.ClassOverflow, Status: 400, Message: "too long", Limit: 32_000, Asked: size}
+		}
+		return tidemark.Message{}, nil
+	})
+	if got := h.say(pasted); !strings.HasPrefix(got, "ok") || !whole || refused != 1 {
+		t.Errorf("answered %q, whole: %v, refused %d times; %q", got, whole, refused, h.events("compaction"))
 	}
 }

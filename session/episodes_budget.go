@@ -139,7 +139,7 @@ func (s *Session) countedExactly(ctx context.Context, r *run, e *compaction.Epis
 func (r *run) measured(v View) View {
 	switch {
 	case r.scale.refused:
-		v.Size, v.Anchor = max(v.Size, episodes.Scaled(v.Fixed+v.View.Tokens(), r.scale.counted, r.scale.estimated)), true
+		v.Size, v.Anchor, v.Refused = max(v.Size, episodes.Scaled(v.Fixed+v.View.Tokens(), r.scale.counted, r.scale.estimated)), true, true
 	case r.scale.estimated > 0 && !v.Anchor:
 		v.Size, v.Anchor = episodes.Scaled(v.Fixed+v.View.Tokens(), r.scale.counted, r.scale.estimated), true
 	}

@@ -86,7 +86,7 @@ func (s *Session) try(ctx context.Context, r *run, v View, mode fitMode) error {
 	if err := s.tryWindow(ctx, windowToTry(before, taken, v)); err != nil {
 		return err
 	}
-	return s.fitInto(ctx, r, v, before, mode)
+	return s.fitInto(ctx, r, v, before, 0, mode)
 }
 
 // windowToTry is what the model took before, or half of what was refused. It leaves room for a talk, and for what no

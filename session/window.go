@@ -206,6 +206,7 @@ func (s *Session) learn(ctx context.Context, model string, tokens tidemark.Token
 // nothing can leave, has half of the window tried, until the request is taken.
 func (s *Session) refit(ctx context.Context, r *run, v View, refused tidemark.APIError) error {
 	r.refits++
+	v.Refused = true
 	heavier := r.weigh(&v, refused.Asked)
 	switch {
 	case refused.Class != tidemark.ClassOverflow:
@@ -216,7 +217,7 @@ func (s *Session) refit(ctx context.Context, r *run, v View, refused tidemark.AP
 	case heavier && !s.budget().Over(v.View) && refused.Limit >= s.settings().Window:
 		return nil // what was refused was the room for the reply, which is smaller now
 	case refused.Limit > 0:
-		return s.shrink(ctx, r, v, refused.Limit)
+		return s.shrink(ctx, r, v, refused)
 	case r.refits > 1:
 		return s.try(ctx, r, v, fitForced)
 	}
@@ -238,16 +239,16 @@ func (r *run) weigh(v *View, size tidemark.Tokens) bool {
 }
 
 // shrink puts the window that a refusal named in force, not one that was tried, and compacts what does not fit it.
-func (s *Session) shrink(ctx context.Context, r *run, v View, tokens tidemark.Tokens) error {
+func (s *Session) shrink(ctx context.Context, r *run, v View, refused tidemark.APIError) error {
 	r.trial = trial{}
 	if err := s.tryWindow(ctx, 0); err != nil {
 		return err
 	}
 	before := s.settings().Window
-	if err := s.learnAnd(ctx, r, before, tokens, tidemark.WindowRefused); err != nil {
+	if err := s.learnAnd(ctx, r, before, refused.Limit, tidemark.WindowRefused); err != nil {
 		return err
 	}
-	return s.fitInto(ctx, r, v, before, fitForced)
+	return s.fitInto(ctx, r, v, before, refused.Asked, fitForced)
 }
 
 // learnAnd learns a window and tells of it.
@@ -266,11 +267,14 @@ func (s *Session) learnAnd(ctx context.Context, r *run, before, tokens tidemark.
 	return s.announce(ctx, r, line)
 }
 
-// fitInto compacts what does not fit the window in force. Where that is the one before, the request is larger than was
-// estimated.
-func (s *Session) fitInto(ctx context.Context, r *run, v View, before tidemark.Tokens, mode fitMode) error {
+// fitInto compacts what does not fit the window in force. The view is as large as the refusal says; where it does not, and
+// the window is the one before, larger than was estimated.
+func (s *Session) fitInto(ctx context.Context, r *run, v View, before, asked tidemark.Tokens, mode fitMode) error {
 	heavier := false
-	if now := s.settings().Window; now >= before {
+	if asked > 0 {
+		v.Size, v.Anchor = asked, true
+	}
+	if now := s.settings().Window; now >= before && asked == 0 {
 		heavier = r.weigh(&v, now)
 	} else if !s.budget().Over(v.View) {
 		return nil // what was refused was the room for the reply
