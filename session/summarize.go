@@ -191,7 +191,10 @@ func (s *Session) condense(ctx context.Context, p *plan, v View, items []compact
 	}
 	size := tidemark.EstimateText(compaction.Transcribe(items))
 	var api *tidemark.APIError
-	doubted := errors.As(err, &api) && !api.Transient() && unexplained(*api) && size > MinWindow/2
+	doubted := errors.As(err, &api) && unexplained(*api) && size > MinWindow/2
+	if doubted && api.Transient() { // an outage, unless the turn is refused so for its size as well
+		doubted = p.Reason == string(fitDoubted)
+	}
 	if !overflowed(err) && !doubted || halvings == 0 {
 		return err
 	}
