@@ -175,9 +175,9 @@ func TestShort(t *testing.T) {
 		v     compaction.View
 		edits bool
 	}{
-		"one large turn": {tail, false},
+		"one large turn": {tail, true}, // no pointer can stand for it, and a summary can
 		"all is pinned":  {all, false},
-		"small turns left for one that no model takes":           {after(tail), false},
+		"small turns leave with one that no model takes":         {after(tail), true},
 		"small turns leave for one that a model may take, still": {after(dialogue(1, 1650)), true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -319,5 +319,19 @@ func TestPointerRow(t *testing.T) {
 	raw, err := json.Marshal(act.Edits)
 	if err != nil || len(raw) > 1<<20 {
 		t.Errorf("%d edits are %d bytes, %v", len(act.Edits), len(raw), err)
+	}
+}
+
+// TestLastResort: talk that no strategy which is set can make smaller is summarised where no model would take it.
+func TestLastResort(t *testing.T) {
+	b := compaction.Budget{Window: 4000, Reserve: 500, Keep: 1000}
+	for _, list := range [][]compaction.Strategy{{&compaction.Paging{}}, {&compaction.Episodes{}}, {&compaction.Paging{}, &compaction.Episodes{}}} {
+		act, err := compaction.Plan(list, dialogue(40, 100), b, false)
+		if err != nil || act.Summarize < 0 || act.Short > 0 {
+			t.Errorf("%s: %+v, %v", list[0].Name(), act, err)
+		}
+		if act, err := compaction.Plan(list, dialogue(40, 40), b, false); !errors.Is(err, tidemark.ErrNoGain) {
+			t.Errorf("%s: what a model may take is summarised: %+v, %v", list[0].Name(), act, err)
+		}
 	}
 }

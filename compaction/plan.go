@@ -109,7 +109,11 @@ func Early(strategies []Strategy) []Strategy {
 func Plan(strategies []Strategy, v View, b Budget, force bool) (Act, error) {
 	v = v.led()
 	act, before := Act{Summarize: -1, Loose: v.Loose, Early: true}, v
-	for _, s := range strategies {
+	summarized := slices.ContainsFunc(strategies, func(s Strategy) bool { return s.Name() == Summary{}.Name() })
+	for i, s := range append(slices.Clip(strategies), Summary{}) {
+		if i == len(strategies) && (summarized || v.doubted(v.Size) <= b.Room()) { // else those that are set leave more than any model takes
+			continue
+		}
 		if !force && !due(s, v, b) {
 			continue
 		}
