@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
@@ -71,7 +72,7 @@ func (p *planner) ScheduleRuns(ctx context.Context, id string, limit int) ([]Sch
 }
 
 func (p *planner) runs(ctx context.Context, n int64, limit int) ([]ScheduleRun, error) {
-	return read(ctx, p.core, "list runs of schedule "+scheduleID(n), p.scanRun, `SELECT `+runColumns+` FROM agent_schedule_runs WHERE agent = ? AND schedule = ? ORDER BY due DESC LIMIT ?`, p.cfg.Name, n, limit)
+	return host.Read(ctx, p.cfg.DB, "list runs of schedule "+scheduleID(n), p.scanRun, `SELECT `+runColumns+` FROM agent_schedule_runs WHERE agent = ? AND schedule = ? ORDER BY due DESC LIMIT ?`, p.cfg.Name, n, limit)
 }
 
 func (p *planner) scanRun(r tidemark.Row) (run ScheduleRun, err error) {
@@ -358,7 +359,7 @@ func (p *planner) tellOne(ctx context.Context, v Voices, n int64, text string) e
 	if err != nil || o.To == nil {
 		return err
 	}
-	last, err := p.number(ctx, "find run", `SELECT max(due) FROM agent_schedule_runs WHERE agent = ? AND schedule = ? LIMIT 1`, p.cfg.Name, n)
+	last, err := host.Number(ctx, p.cfg.DB, "find run", `SELECT max(due) FROM agent_schedule_runs WHERE agent = ? AND schedule = ? LIMIT 1`, p.cfg.Name, n)
 	if err != nil {
 		return err
 	}

@@ -67,10 +67,6 @@ var (
 
 // What the object of a session is asked.
 type (
-	keyed[Q any] struct {
-		Key tidemark.Key `json:"key"`
-		Ask Q            `json:"ask"`
-	}
 	reading struct {
 		Entry  tidemark.EntryID `json:"entry"`
 		Offset int              `json:"offset,omitempty"`
@@ -85,38 +81,30 @@ type (
 // AnswerSession answers another object for the sessions that live here, with what they have of [Errands], [Delegates]
 // and [Voices]. It checks no token: the host must not let requests from outside come here.
 func AnswerSession(w http.ResponseWriter, r *http.Request, here Sessions) {
-	answers := map[string]host.Answer{"recall": answering(here.Recall)}
+	answers := map[string]host.Answer{"recall": host.AnsweringTo(here.Recall)}
 	if e, ok := here.(Errands); ok {
-		answers["start"], answers["work"], answers["decide"], answers["relay"] = obeying(e.Start), answering(e.Work), obeying(e.Decide), obeying(e.Relay)
+		answers["start"], answers["work"], answers["decide"], answers["relay"] = host.ObeyingTo(e.Start), host.AnsweringTo(e.Work), host.ObeyingTo(e.Decide), host.ObeyingTo(e.Relay)
 	}
 	if d, ok := here.(Delegates); ok {
-		answers["drop"] = obeying(d.Drop)
-		answers["read"] = answering(func(ctx context.Context, key tidemark.Key, q reading) (string, error) {
+		answers["drop"] = host.ObeyingTo(d.Drop)
+		answers["read"] = host.AnsweringTo(func(ctx context.Context, key tidemark.Key, q reading) (string, error) {
 			return d.Read(ctx, key, q.Entry, q.Offset)
 		})
 	}
 	if v, ok := here.(Voices); ok {
-		answers["occupied"] = answering(func(ctx context.Context, key tidemark.Key, _ any) (bool, error) { return v.Occupied(ctx, key) })
-		answers["where"] = answering(func(ctx context.Context, key tidemark.Key, _ any) (tidemark.Origin, error) {
+		answers["occupied"] = host.AnsweringTo(func(ctx context.Context, key tidemark.Key, _ any) (bool, error) { return v.Occupied(ctx, key) })
+		answers["where"] = host.AnsweringTo(func(ctx context.Context, key tidemark.Key, _ any) (tidemark.Origin, error) {
 			return v.Correspondent(ctx, key)
 		})
-		answers["say"] = obeying(func(ctx context.Context, key tidemark.Key, q saying) error {
+		answers["say"] = host.ObeyingTo(func(ctx context.Context, key tidemark.Key, q saying) error {
 			return v.Say(ctx, key, q.ID, q.To, q.Text)
 		})
 	}
 	host.Serve(w, r, strings.TrimPrefix(r.URL.Path, SessionPath), answers)
 }
 
-func answering[Q, A any](f func(context.Context, tidemark.Key, Q) (A, error)) host.Answer {
-	return host.Answering(func(ctx context.Context, q keyed[Q]) (A, error) { return f(ctx, q.Key, q.Ask) })
-}
-
-func obeying[Q any](f func(context.Context, tidemark.Key, Q) error) host.Answer {
-	return host.Obeying(func(ctx context.Context, q keyed[Q]) error { return f(ctx, q.Key, q.Ask) })
-}
-
 func send[A any](ctx context.Context, s *FarSessions, what string, key tidemark.Key, q any) (A, error) {
-	out, err := host.Call[A](ctx, s.Transport(key), "http://session"+SessionPath+what, keyed[any]{key, q})
+	out, err := host.Call[A](ctx, s.Transport(key), "http://session"+SessionPath+what, host.Keyed[any]{Key: key, Ask: q})
 	if err != nil && what != "recall" { // which says by itself whom it asked
 		err = fmt.Errorf("ask session %s to %s: %w", key, what, err)
 	}

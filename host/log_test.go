@@ -349,12 +349,12 @@ func TestAppendStmts(t *testing.T) {
 
 func TestMigrate(t *testing.T) {
 	db := hosttest.DB(t)
-	v1 := [][]string{{`CREATE TABLE m(a INTEGER)`, `INSERT INTO m VALUES (1)`}}
-	v2 := append(slices.Clone(v1), []string{`ALTER TABLE m ADD COLUMN b TEXT NOT NULL DEFAULT 'x'`})
-	broken := append(slices.Clone(v2), []string{`INSERT INTO m VALUES (2, 'y')`, `INSERT INTO nowhere VALUES (1)`})
+	v1 := []string{`CREATE TABLE m(a INTEGER)`, `INSERT INTO m VALUES (1)`}
+	v2 := append(slices.Clone(v1), `ALTER TABLE m ADD COLUMN b TEXT NOT NULL DEFAULT 'x'`)
+	broken := append(slices.Clone(v2), `INSERT INTO m VALUES (2, 'y')`, `INSERT INTO nowhere VALUES (1)`)
 	for _, tc := range []struct {
 		name  string
-		list  [][]string
+		list  []string
 		want  error // nil: none
 		fails bool
 	}{

@@ -172,7 +172,7 @@ func (x *Exchange) named(name string) (out []given) {
 	defer x.c.mu.Unlock()
 	if id, number, ok := strings.Cut(strings.TrimPrefix(name, "block:"), "#"); ok {
 		if block, err := strconv.Atoi(number); err == nil && block >= 0 {
-			for _, n := range x.c.nodes {
+			for _, n := range x.c.tree.nodes {
 				if string(n.id) == id {
 					return []given{{n, n.id, block, x.pageOf(n, block)}}
 				}

@@ -132,7 +132,7 @@ func (x *Exchange) logged(i int, u unit) int {
 }
 
 // warn tells the model that nothing more may leave although the budget is not met, behind everything that is cached; and the server's log when that begins.
-func (c *Conversation) warn(x *Exchange) {
+func (x *Exchange) warn() {
 	r, begins := x.plan.episodes, false
 	if !x.ask.Count {
 		begins, _ = x.of.short.See(string(x.path[lastAsked(x.path)].id), r.Size, r.Budget)
@@ -146,6 +146,6 @@ func (c *Conversation) warn(x *Exchange) {
 	}
 	x.plan.change.Note = say + "]"
 	if begins {
-		c.Logger.Warn("a proxied request is over the budget of episodes", "key", c.Key, "tokens", r.Size, "budget", r.Budget)
+		x.c.Logger.Warn("a proxied request is over the budget of episodes", "key", x.c.Key, "tokens", r.Size, "budget", r.Budget)
 	}
 }

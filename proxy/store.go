@@ -269,8 +269,8 @@ func (c *Conversation) record(ctx context.Context, x *Exchange, rec Record, even
 	if err != nil {
 		return err
 	}
-	stmts = append(append(stmts, acts...), c.exploredStmts()...)
-	explored := len(c.explored)
+	stmts = append(append(stmts, acts...), c.explored.stmts(c.Key)...)
+	explored := len(c.explored.names)
 	if event != nil {
 		raw, err := json.Marshal(event)
 		if err != nil {
@@ -292,7 +292,7 @@ func (c *Conversation) record(ctx context.Context, x *Exchange, rec Record, even
 	for _, s := range steps {
 		s.stored = true
 	}
-	c.exploredKept = explored
+	c.explored.kept = explored
 	for _, s := range shown {
 		t.shown[s] = true
 	}
