@@ -162,7 +162,7 @@ func Named(platform, name string) (string, error) {
 		wrong = fmt.Sprintf("channel %.40q: there is whatsapp and telegram", platform)
 	case platform == "telegram" && (digits == "" || digits != name):
 		wrong = fmt.Sprintf("%.60q is no id of Telegram; it is a number such as 123456789 and no @name (a code, or `tidemark pairing ls`, names who wrote to you)", name)
-	case platform == "whatsapp" && digits == "" && !businessID(name):
+	case platform == "whatsapp" && digits == "" && !BusinessID(name):
 		wrong = fmt.Sprintf("%.60q is no name on WhatsApp; give a phone number with its country, such as +49 151 23456789, or an id such as US.13491208655302741918", name)
 	case platform == "whatsapp" && digits != "" && (len(digits) < leastPhone || len(digits) > mostPhone):
 		wrong = fmt.Sprintf("%.60q has %d digits; a phone number with its country has %d to %d", name, len(digits), leastPhone, mostPhone)
@@ -184,9 +184,9 @@ const (
 // parentMark follows the country in the id of an account's parent.
 const parentMark = ".ENT."
 
-// businessID reports whether a name is an id of WhatsApp's: a country, a point, letters and digits, and
+// BusinessID reports whether a name is an id of WhatsApp's: a country, a point, letters and digits, and
 // ENT between for an account's parent.
-func businessID(name string) bool {
+func BusinessID(name string) bool {
 	country, rest, ok := strings.Cut(name, ".")
 	rest = strings.TrimPrefix(rest, parentMark[1:])
 	return ok && len(country) == 2 && strings.Trim(country, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == "" && rest != "" && len(rest) <= maxName/2 &&

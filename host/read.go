@@ -130,26 +130,6 @@ func (l *Log) messages(ctx context.Context, doing, log string, r Range, size int
 	}
 }
 
-// Messages returns the message entries of a history within a range, oldest first, with payloads,
-// in bounded pages. A range that would give more than limit bytes of payload is ErrTooLarge.
-func (l *Log) Messages(ctx context.Context, log string, r Range, limit int64) (out []tidemark.Entry, err error) {
-	size := int64(0)
-	for row, err := range l.messages(ctx, "read messages of "+log, log, r, payloadPage, entryColumns) {
-		if err != nil {
-			return nil, err
-		}
-		e, err := scanEntry(row)
-		if err != nil {
-			return nil, err
-		}
-		if size += int64(len(e.Payload)); size > limit {
-			return nil, fmt.Errorf("messages of %s: over %d bytes: %w", log, limit, tidemark.ErrTooLarge)
-		}
-		out = append(out, e)
-	}
-	return out, nil
-}
-
 // Skeletons returns the message entries of a history within a range without their payloads,
 // oldest first.
 func (l *Log) Skeletons(ctx context.Context, log string, r Range) ([]tidemark.Skeleton, error) {

@@ -155,15 +155,7 @@ func (x *Exchange) Next(ctx context.Context) bool {
 
 // message is a message of blocks.
 func message(role tidemark.Role, blocks [][]byte) []byte {
-	out := append([]byte(`{"role":`), json.AppendString(nil, string(role))...)
-	out = append(out, `,"content":[`...)
-	for i, b := range blocks {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = append(out, b...)
-	}
-	return append(out, ']', '}')
+	return fmt.Appendf(nil, `{"role":%s,"content":[%s]}`, json.AppendString(nil, string(role)), bytes.Join(blocks, []byte{','}))
 }
 
 // Finish ends the exchange: it returns the rest for the client and writes down what was said. What cannot be written

@@ -181,11 +181,7 @@ func (x *Exchange) report(turn stream.Turn, reply *node) {
 func (c *Conversation) overlays(log string, o tidemark.Overlay) (stmts []tidemark.Stmt, err error) {
 	for len(o.Edits) > 0 {
 		n := min(len(o.Edits), maxEdits)
-		e, err := c.act(tidemark.Overlay{By: o.By, Reason: o.Reason, Edits: o.Edits[:n]})
-		if err != nil {
-			return nil, err
-		}
-		more, err := c.Home.Log().AppendStmts(log, e)
+		more, err := c.note(log, tidemark.KindOverlay, tidemark.Overlay{By: o.By, Reason: o.Reason, Edits: o.Edits[:n]})
 		if err != nil {
 			return nil, err
 		}

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -146,20 +147,16 @@ func (x *Exchange) giveBack(ctx context.Context, id string, names []string) tide
 
 // resultOf is a result of several blocks.
 func resultOf(id string, content []tidemark.Block, failed bool) tidemark.Block {
-	raw := append([]byte(`{"type":"tool_result","tool_use_id":`), json.AppendString(nil, id)...)
-	raw = append(raw, `,"content":[`...)
+	list := make([][]byte, len(content))
 	for i, b := range content {
-		if i > 0 {
-			raw = append(raw, ',')
-		}
-		raw = b.AppendJSON(raw)
+		list[i] = b.AppendJSON(nil)
 	}
-	raw = append(raw, ']')
+	end := ""
 	if failed {
-		raw = append(raw, `,"is_error":true`...)
+		end = `,"is_error":true`
 	}
 	var b tidemark.Block
-	if err := json.Unmarshal(append(raw, '}'), &b); err != nil {
+	if err := json.Unmarshal(fmt.Appendf(nil, `{"type":"tool_result","tool_use_id":%s,"content":[%s]%s}`, json.AppendString(nil, id), bytes.Join(list, []byte{','}), end), &b); err != nil {
 		return tidemark.ToolResult(id, "the stored copy cannot be shown", true)
 	}
 	return b

@@ -286,6 +286,6 @@ func (x *Exchange) trim(t *track, breaks bool) {
 		}
 		slices.Sort(x.step.whole)
 	}
-	p.change.Trim = body.Trimmed(r, p.change, t.tools, t.whole)
-	p.trimmed = p.change.Trim.Tools.Bytes + p.change.Trim.Skills.Bytes + p.change.Trim.Parts.Bytes
+	p.change.Trim = body.Trimmed(r, p.change, t.whole)
+	p.trimmed = p.change.Trim.Bytes
 }

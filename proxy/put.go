@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bytes"
 	"slices"
 
 	"github.com/tidemark-ai/tidemark"
@@ -96,12 +95,10 @@ func (n *node) whole(it body.Item) []byte {
 	if len(extra) == 0 {
 		return it.Alone()
 	}
-	out := append([]byte(`{"role":`), json.AppendString(nil, string(n.role))...)
-	out = append(out, `,"content":[`...)
 	for i := range it.Blocks() {
 		extra = slices.Insert(extra, i, it.Block(i))
 	}
-	return append(append(out, bytes.Join(extra, []byte{','})...), ']', '}')
+	return message(n.role, extra)
 }
 
 // logged is a message of the log as an item of a request.

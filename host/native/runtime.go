@@ -94,13 +94,6 @@ func (r *Runtime) Running() int {
 	return r.running
 }
 
-// Panics is the number of goroutines that ended by a panic.
-func (r *Runtime) Panics() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.panics
-}
-
 // Wait waits until no goroutine runs, or until ctx ends and then returns its cause. A server calls
 // it after it has stopped to accept work.
 func (r *Runtime) Wait(ctx context.Context) error {

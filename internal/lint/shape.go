@@ -24,7 +24,6 @@ var crowds = map[string]struct {
 	why  string
 }{
 	"session.Session":     {632, "the rooms around the core are still methods of it"},
-	"paging.Pager":        {111, "four policies decide over one history"},
 	"proxy/stream.Filter": {69, "one pass over an answer, a method for each kind of event"},
 }
 
