@@ -47,8 +47,8 @@ func (qs *questions) Question(ctx context.Context, q tidemark.Question) error {
 	if err != nil {
 		return fmt.Errorf("keep question %s: %w", q.Code, err)
 	}
-	to, ok := qs.cfg.Sessions.(Errands)
-	if !q.Elsewhere || q.Closed || !ok || !q.Expires.After(qs.now()) {
+	to := qs.cfg.Sessions
+	if !q.Elsewhere || q.Closed || to == nil || !q.Expires.After(qs.now()) {
 		return nil
 	}
 	decided, err := host.Number(ctx, qs.cfg.DB, "find question", `SELECT 1 FROM agent_questions WHERE agent = ? AND code = ? AND session = ? AND closed = 1 LIMIT 1`, qs.cfg.Name, q.Code, string(q.Session))
@@ -103,12 +103,11 @@ func (qs *questions) Answer(ctx context.Context, d tidemark.Decision) (tidemark.
 		if q.Code != strings.ToUpper(d.Code) {
 			continue
 		}
-		to, ok := qs.cfg.Sessions.(Errands)
-		if !ok {
+		if qs.cfg.Sessions == nil {
 			return q, fmt.Errorf("answer %s: this host reaches no sessions: %w", q.Code, tidemark.ErrUnavailable)
 		}
 		d.Code = q.Code
-		err := to.Decide(ctx, q.Session, d)
+		err := qs.cfg.Sessions.Decide(ctx, q.Session, d)
 		if err == nil || errors.Is(err, tidemark.ErrConflict) || errors.Is(err, tidemark.ErrNotFound) {
 			q.Closed = true
 			err = errors.Join(err, qs.Question(ctx, q))

@@ -248,13 +248,12 @@ func (p *planner) calm(ctx context.Context, s Schedule, now time.Time) (why stri
 			return HeartbeatFile + " is not there, or asks for nothing", nil
 		}
 	}
-	v, ok := p.cfg.Sessions.(Voices)
-	if !ok || s.Session == SessionFresh {
+	if p.cfg.Sessions == nil || s.Session == SessionFresh {
 		return "", nil
 	}
 	limited, cancel := p.cfg.Runtime.WithTimeout(ctx, handOverTime)
 	defer cancel()
-	busy, err := v.Occupied(limited, p.sessionOf(s, 0))
+	busy, err := p.cfg.Sessions.Occupied(limited, p.sessionOf(s, 0))
 	if busy {
 		why = "the session was at work"
 	}
