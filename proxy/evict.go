@@ -311,7 +311,7 @@ func (x *Exchange) blocks(r *row, it *episodes.Item, i int, l *left) {
 			if off.Told > 0 {
 				it.Told = append(it.Told, off.Told)
 			}
-		} else if json.Unmarshal(n.unit(u, x.req.Items[i]), &b) != nil {
+		} else if json.Unmarshal(u.of(x.req.Items[i]), &b) != nil {
 			number = -1 // what cannot be read stays
 		}
 		r.units = append(r.units, part{unit: u})
@@ -321,16 +321,12 @@ func (x *Exchange) blocks(r *row, it *episodes.Item, i int, l *left) {
 
 // backs adds the results of ours that stand, of an item.
 func (x *Exchange) backs(r *row, it *episodes.Item, i int, l *left) {
-	n := x.path[i]
-	if n.put == nil {
-		return
-	}
-	for _, u := range x.formAt(i).units(n.put) {
-		if _, gone := l.blocks[i][u.place]; u.call < 0 || gone {
+	for _, u := range x.formAt(i).units(x.path[i].put) {
+		if _, gone := l.blocks[i][u.place]; u.result == nil || gone {
 			continue
 		}
 		var b tidemark.Block
-		if json.Unmarshal(n.put.Places[u.put].Results[u.call], &b) != nil {
+		if json.Unmarshal(u.result, &b) != nil {
 			continue
 		}
 		r.units = append(r.units, part{u, true})

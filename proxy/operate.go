@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -51,7 +52,7 @@ func (x *Exchange) one(t *track, op cleanup.Op) (*edit, error) {
 	case cleanup.Collapse:
 		return x.collapse(t, op)
 	}
-	n, block, err := find(path, op.Handle)
+	n, block, err := find(slices.Values(path), op.Handle)
 	if err != nil {
 		return nil, err
 	}
@@ -82,8 +83,8 @@ func (x *Exchange) one(t *track, op cleanup.Op) (*edit, error) {
 	return &edit{n, n, block, raw}, nil
 }
 
-// find returns the block that a handle names in a history; the number may be left out of a message of one block.
-func find(path []*node, handle string) (*node, int, error) {
+// find returns the block that a handle names among messages; the number may be left out of a message of one block.
+func find(among iter.Seq[*node], handle string) (*node, int, error) {
 	id, number, ok := strings.Cut(strings.TrimPrefix(handle, "block:"), "#")
 	block := 0
 	if ok {
@@ -92,7 +93,7 @@ func find(path []*node, handle string) (*node, int, error) {
 			return nil, 0, fmt.Errorf("%s is no handle", clipped(handle))
 		}
 	}
-	for _, n := range path {
+	for n := range among {
 		if string(n.id) == id {
 			return n, block, nil
 		}

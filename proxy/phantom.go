@@ -5,8 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -98,7 +98,6 @@ func (x *Exchange) pager() *paging.Pager {
 // given is what a name stands for.
 type given struct {
 	node  *node
-	id    tidemark.EntryID
 	block int
 	page  *paging.Page
 }
@@ -167,14 +166,8 @@ func resultOf(id string, content []tidemark.Block, failed bool) tidemark.Block {
 func (x *Exchange) named(name string) (out []given) {
 	x.c.mu.Lock()
 	defer x.c.mu.Unlock()
-	if id, number, ok := strings.Cut(strings.TrimPrefix(name, "block:"), "#"); ok {
-		if block, err := strconv.Atoi(number); err == nil && block >= 0 {
-			for _, n := range x.c.tree.nodes {
-				if string(n.id) == id {
-					return []given{{n, n.id, block, x.pageOf(n, block)}}
-				}
-			}
-		}
+	if n, block, err := find(maps.Values(x.c.tree.nodes), name); err == nil && strings.Contains(name, "#") {
+		return []given{{n, block, x.pageOf(n, block)}}
 	}
 	p := x.pager()
 	if p == nil {
@@ -189,7 +182,7 @@ func (x *Exchange) named(name string) (out []given) {
 	path := x.path
 	for _, g := range pages {
 		if g.Message < len(path) {
-			out = append(out, given{path[g.Message], path[g.Message].id, g.Block, g})
+			out = append(out, given{path[g.Message], g.Block, g})
 		}
 	}
 	return out
@@ -248,7 +241,7 @@ func (x *Exchange) original(ctx context.Context, g given) (b tidemark.Block, err
 			return b, err
 		}
 	}
-	m, err := x.c.message(ctx, g.id)
+	m, err := x.c.message(ctx, g.node.id)
 	if err != nil {
 		return b, err
 	}

@@ -194,9 +194,9 @@ func (x *Exchange) pageOut(t *track) {
 	}
 	x.rewritten(t, hidden)
 	for i, n := range path {
-		if n.put != nil && !hidden[i] && !n.foreign {
-			for k := range n.put.Places {
-				p.change.Inserts = append(p.change.Inserts, n.put.Places[k].insert(i, results))
+		if !hidden[i] && !n.foreign {
+			for _, at := range n.put.places() {
+				p.change.Inserts = append(p.change.Inserts, at.insert(i, results))
 			}
 		}
 	}

@@ -105,7 +105,7 @@ func (x *Exchange) episode(name string) (e *episodes.Episode, list []given) {
 		units := x.formAt(i).units(n.put)
 		for _, u := range units {
 			var b tidemark.Block
-			if u.own < 0 || u.Thought > 0 || json.Unmarshal(n.unit(u, x.req.Items[i]), &b) != nil {
+			if u.own < 0 || u.Thought > 0 || json.Unmarshal(u.of(x.req.Items[i]), &b) != nil {
 				continue
 			}
 			owner := n.role == tidemark.Assistant && g.Owner(episodes.Place{Seq: int64(seqs * n.depth), Block: u.N}) == e
@@ -113,7 +113,7 @@ func (x *Exchange) episode(name string) (e *episodes.Episode, list []given) {
 				calls[b.ID] = true
 			}
 			if owner || b.Type == tidemark.TypeToolResult && calls[b.ToolUseID] {
-				list = append(list, given{node: n, id: n.id, block: x.logged(i, u)})
+				list = append(list, given{node: n, block: x.logged(i, u)})
 			}
 		}
 	}

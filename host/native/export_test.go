@@ -1,12 +1,5 @@
 package native
 
-// Panics is the number of goroutines that ended by a panic.
-func (r *Runtime) Panics() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.panics
-}
-
 // Pending is the number of keys that have a time.
 func (a *Alarms) Pending() int {
 	a.mu.Lock()

@@ -37,7 +37,6 @@ const (
 var borrowers = map[string]string{
 	"session host":           "its own rows are joined to the entries of the log in one statement",
 	"room/task host":         "its revisions are entries of the log",
-	"agent host":             "it reads which version its tables have",
 	"room/sittings host":     "what was said in a sitting is entries of the log",
 	"room/vectors host":      "it makes vectors of entries of the log",
 	"room/snapshots host":    "the outcome of a branch is entries of the log",
