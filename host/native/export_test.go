@@ -1,3 +1,5 @@
+//go:build !js
+
 package native
 
 // Pending is the number of keys that have a time.
