@@ -172,7 +172,7 @@ func validName(name string) bool {
 
 // Migrate makes the tables of agents in a database, as New does.
 func Migrate(ctx context.Context, db tidemark.DB) error {
-	return host.Migrate(ctx, db, "agent", [][]string{slices.Concat(tables, ledgerTables, digestTables, questionTables, skillTables, snapshotTables, scheduleTables)})
+	return host.Migrate(ctx, db, "agent", slices.Concat(tables, ledgerTables, digestTables, questionTables, skillTables, snapshotTables, scheduleTables))
 }
 
 // tables begin with agent_ and name the agent, because natively its sessions and other agents live
@@ -232,7 +232,7 @@ func (c *core) rest(ctx context.Context) error { return c.cfg.Runtime.Sleep(ctx,
 
 // sweepAt is when the next sweep is planned, zero for not yet.
 func (c *core) sweepAt(ctx context.Context) (time.Time, error) {
-	ms, err := c.number(ctx, "read plan of the sweep", `SELECT next FROM agent_writes WHERE agent = ? AND path = ? LIMIT 1`, c.cfg.Name, sweepMarker)
+	ms, err := host.Number(ctx, c.cfg.DB, "read plan of the sweep", `SELECT next FROM agent_writes WHERE agent = ? AND path = ? LIMIT 1`, c.cfg.Name, sweepMarker)
 	if err != nil || ms == 0 {
 		return time.Time{}, err
 	}

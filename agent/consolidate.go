@@ -13,6 +13,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/archive"
+	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/memory"
 )
@@ -97,15 +98,8 @@ func (led *ledger) Consolidate(ctx context.Context) (Consolidated, error) {
 
 // unreadNights is how many nights in a row the last answers could not be read.
 func (led *ledger) unreadNights(ctx context.Context) (int, error) {
-	rows, err := led.cfg.DB.Query(ctx, `SELECT note FROM agent_nights WHERE agent = ? LIMIT 1`, led.cfg.Name)
-	if err != nil || len(rows) == 0 || rows[0].Text(0) == "" {
-		return 0, err
-	}
-	var last Consolidated
-	if err := json.Unmarshal(rows[0].Bytes(0), &last); err != nil {
-		return 0, fmt.Errorf("read the last night: %w", err)
-	}
-	return last.Unread, nil
+	n, err := host.Number(ctx, led.cfg.DB, "read the last night", `SELECT json_extract(note, '$.unread') FROM agent_nights WHERE agent = ? AND note <> '' LIMIT 1`, led.cfg.Name)
+	return int(n), err
 }
 
 // Digest returns the digest as it would be written now.
@@ -137,28 +131,26 @@ func (led *ledger) factLines(ctx context.Context) ([]memory.Line, error) {
 	}
 	at := map[string]*known{}
 	var lines []memory.Line
-	for before := int64(1 << 53); len(lines) < digestFacts; {
-		rows, err := led.cfg.DB.Query(ctx, `SELECT f.seq, f.text, f.fold, f.path, x.at, x.session_key FROM agent_facts f JOIN agent_extractions x ON x.agent = f.agent AND x.id = f.extraction
-			WHERE f.agent = ? AND x.peer = '' AND f.seq < ?`+standing+` ORDER BY f.seq DESC LIMIT ?`, led.cfg.Name, before, digestPage)
+	before := int64(1 << 53)
+	for r, err := range host.Pages(ctx, led.cfg.DB, "read facts", digestPage, func() []any { return []any{led.cfg.Name, before} },
+		`SELECT f.seq, f.text, f.fold, f.path, x.at, x.session_key FROM agent_facts f JOIN agent_extractions x ON x.agent = f.agent AND x.id = f.extraction
+		WHERE f.agent = ? AND x.peer = '' AND f.seq < ?`+standing+` ORDER BY f.seq DESC LIMIT ?`) {
 		if err != nil {
 			return nil, err
 		}
-		for _, r := range rows {
-			before = r.Int(0)
-			if !tidemark.Key(r.Text(5)).Scope().Owner {
-				continue // of a conversation of somebody without a name
-			}
-			k := at[r.Text(2)]
-			if k == nil {
-				k = &known{line: len(lines), days: map[string]bool{}}
-				at[r.Text(2)] = k
-				lines = append(lines, memory.Line{ID: fmt.Sprintf("f%015d", before), Text: r.Text(1), At: time.UnixMilli(r.Int(4))})
-			}
-			k.days[r.Text(3)] = true
+		if before = r.Int(0); !tidemark.Key(r.Text(5)).Scope().Owner {
+			continue // of a conversation of somebody without a name
 		}
-		if len(rows) < digestPage {
-			break
+		k := at[r.Text(2)]
+		if k == nil {
+			if len(lines) == digestFacts {
+				break
+			}
+			k = &known{line: len(lines), days: map[string]bool{}}
+			at[r.Text(2)] = k
+			lines = append(lines, memory.Line{ID: fmt.Sprintf("f%015d", before), Text: r.Text(1), At: time.UnixMilli(r.Int(4))})
 		}
+		k.days[r.Text(3)] = true
 	}
 	for _, k := range at {
 		lines[k.line].Importance = memory.Importance(lines[k.line].Text, len(k.days))
@@ -169,7 +161,7 @@ func (led *ledger) factLines(ctx context.Context) ([]memory.Line, error) {
 // sittingLines returns a line for each sitting and each compaction of the owner's conversations, the newest.
 func (led *ledger) sittingLines(ctx context.Context) ([]memory.Line, error) {
 	var lines []memory.Line
-	sittings, err := read(ctx, led.core, "read sittings", decoded[memory.Sitting], `SELECT body FROM agent_episodes WHERE agent = ? AND owner = 1 ORDER BY at DESC, key, first LIMIT ?`, led.cfg.Name, digestSittings)
+	sittings, err := host.Read(ctx, led.cfg.DB, "read sittings", host.JSON[memory.Sitting], `SELECT body FROM agent_episodes WHERE agent = ? AND owner = 1 ORDER BY at DESC, key, first LIMIT ?`, led.cfg.Name, digestSittings)
 	if err != nil {
 		return nil, err
 	}
@@ -240,12 +232,12 @@ func (led *ledger) writeDigest(ctx context.Context, d memory.Digested, c *Consol
 	if err := led.putDigest(ctx, memory.DigestFile, d.Text, c); err != nil {
 		return err
 	}
-	rows, err := led.cfg.DB.Query(ctx, `SELECT path FROM agent_digest_files WHERE agent = ? LIMIT ?`, led.cfg.Name, digestPage)
+	paths, err := host.Read(ctx, led.cfg.DB, "read the digest", host.Text, `SELECT path FROM agent_digest_files WHERE agent = ? LIMIT ?`, led.cfg.Name, digestPage)
 	if err != nil {
 		return err
 	}
-	for _, r := range rows {
-		if path := r.Text(0); !wanted[path] && !wanted[original(path)] {
+	for _, path := range paths {
+		if !wanted[path] && !wanted[original(path)] {
 			if err := led.putDigest(ctx, path, unneeded, c); err != nil {
 				return err
 			}
@@ -308,12 +300,12 @@ func (led *ledger) putOnce(ctx context.Context, path, text string) (done bool, e
 	if err != nil {
 		return false, err
 	}
-	rows, err := led.cfg.DB.Query(ctx, `SELECT hash, next FROM agent_digest_files WHERE agent = ? AND path = ? LIMIT 1`, led.cfg.Name, path)
+	r, err := host.First(ctx, led.cfg.DB, "read the digest", `SELECT hash, next FROM agent_digest_files WHERE agent = ? AND path = ? LIMIT 1`, led.cfg.Name, path)
 	if err != nil {
 		return false, err
 	}
 	now, want := string(tidemark.HashOf(file)), string(tidemark.HashOf([]byte(text)))
-	ours := opt.IfAbsent || len(rows) > 0 && (now == rows[0].Text(0) || strings.Contains(rows[0].Text(1), now))
+	ours := opt.IfAbsent || r != nil && (now == r.Text(0) || strings.Contains(r.Text(1), now))
 	switch {
 	case !ours && now != want:
 		return false, errors.Join(errEdited, led.noteDigest(ctx, path, `UPDATE SET edited = 1`, "", ""))
@@ -356,16 +348,16 @@ type Night struct {
 // LastNight tells of the last consolidation; its zero value is that of an agent that never did one.
 func (led *ledger) LastNight(ctx context.Context) (Night, error) {
 	var n Night
-	rows, err := led.cfg.DB.Query(ctx, `SELECT coalesce((SELECT at FROM agent_nights WHERE agent = ?), 0), coalesce((SELECT note FROM agent_nights WHERE agent = ?), ''),
+	r, err := host.First(ctx, led.cfg.DB, "read the last night", `SELECT coalesce((SELECT at FROM agent_nights WHERE agent = ?), 0), coalesce((SELECT note FROM agent_nights WHERE agent = ?), ''),
 		(SELECT count(*) FROM agent_facts f WHERE f.agent = ? AND `+inForce+`) LIMIT 1`, led.cfg.Name, led.cfg.Name, led.cfg.Name)
 	if err != nil {
-		return n, fmt.Errorf("read the last night: %w", err)
+		return n, err
 	}
-	if at := rows[0].Int(0); at > 0 {
-		n.At = time.UnixMilli(at).UTC()
+	if at := r.Int(0); at > 0 {
+		n.At = host.UTC(at)
 	}
-	if n.Superseded = int(rows[0].Int(2)); rows[0].Text(1) != "" {
-		n.Last = rows[0].Bytes(1)
+	if n.Superseded = int(r.Int(2)); r.Text(1) != "" {
+		n.Last = r.Bytes(1)
 	}
 	past, err := led.sittingLines(ctx)
 	if err != nil {
@@ -378,7 +370,7 @@ func (led *ledger) LastNight(ctx context.Context) (Night, error) {
 			n.Sittings++
 		}
 	}
-	n.Edited, err = read(ctx, led.core, "read the last night", worded, `SELECT path FROM agent_digest_files WHERE agent = ? AND edited = 1 ORDER BY path LIMIT ?`, led.cfg.Name, digestPage)
+	n.Edited, err = host.Read(ctx, led.cfg.DB, "read the last night", host.Text, `SELECT path FROM agent_digest_files WHERE agent = ? AND edited = 1 ORDER BY path LIMIT ?`, led.cfg.Name, digestPage)
 	return n, err
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/recall"
 )
 
@@ -93,7 +94,7 @@ type part struct {
 
 // parts reads those of a conversation, oldest first.
 func (find *finder) parts(ctx context.Context, key tidemark.Key) ([]part, error) {
-	return read(ctx, find.core, "read parts", func(r tidemark.Row) (part, error) {
+	return host.Read(ctx, find.cfg.DB, "read parts", func(r tidemark.Row) (part, error) {
 		return part{r.Int(0), r.Int(1), r.Int(2) != 0, r.Int(3), r.Bytes(4)}, nil
 	}, `SELECT first, last, closed, at, digest FROM agent_digests WHERE agent = ? AND key = ? ORDER BY first LIMIT ?`,
 		find.cfg.Name, string(key), maxParts+maxReported)
@@ -184,22 +185,23 @@ func (find *finder) candidates(ctx context.Context, scope tidemark.Scope, ask re
 	case ask.Scope == recall.ScopePeer:
 		like = "%:" + ask.Peer[strings.LastIndexByte(ask.Peer, ':')+1:] + "%"
 	}
-	rows, err := find.cfg.DB.Query(ctx, `SELECT key, updated FROM agent_sessions WHERE agent = ? AND key LIKE ? ORDER BY updated DESC, key LIMIT ?`,
-		find.cfg.Name, like, maxCandidates)
+	all, err := host.Read(ctx, find.cfg.DB, "list sessions", func(r tidemark.Row) (candidate, error) {
+		return candidate{key: tidemark.Key(r.Text(0)), updated: r.Int(1)}, nil
+	},
+		`SELECT key, updated FROM agent_sessions WHERE agent = ? AND key LIKE ? ORDER BY updated DESC, key LIMIT ?`, find.cfg.Name, like, maxCandidates)
 	if err != nil {
 		return nil, 0, err
 	}
-	if len(rows) == maxCandidates && scope.Owner {
-		all, err := find.number(ctx, "count sessions", `SELECT count(*) FROM agent_sessions WHERE agent = ? AND key LIKE ? LIMIT 1`, find.cfg.Name, like)
+	if len(all) == maxCandidates && scope.Owner {
+		n, err := host.Number(ctx, find.cfg.DB, "count sessions", `SELECT count(*) FROM agent_sessions WHERE agent = ? AND key LIKE ? LIMIT 1`, find.cfg.Name, like)
 		if err != nil {
 			return nil, 0, err
 		}
-		beyond = int(all) - maxCandidates
+		beyond = int(n) - maxCandidates
 	}
-	for _, r := range rows {
-		key := tidemark.Key(r.Text(0))
-		if key != ask.Own && mayFind(scope, key) && (ask.Scope != recall.ScopePeer || withPeer(key, ask.Peer)) {
-			out = append(out, candidate{key: key, updated: r.Int(1)})
+	for _, c := range all {
+		if c.key != ask.Own && mayFind(scope, c.key) && (ask.Scope != recall.ScopePeer || withPeer(c.key, ask.Peer)) {
+			out = append(out, c)
 		}
 	}
 	for at := 0; at < len(out); at += candidatePage {
@@ -289,7 +291,7 @@ const digestBytes = 256
 func (find *finder) readDigests(ctx context.Context, told []*digested, place map[string]int, keys []any) error {
 	for key, first := "", int64(-1); ; {
 		args := append([]any{find.cfg.Name}, keys...)
-		rows, err := find.cfg.DB.Query(ctx, `SELECT key, first, at, digest FROM agent_digests WHERE agent = ? AND key IN (`+marks(len(keys))+`) AND (key > ? OR key = ? AND first > ?)
+		rows, err := find.cfg.DB.Query(ctx, `SELECT key, first, at, digest FROM agent_digests WHERE agent = ? AND key IN (`+host.Marks(len(keys))+`) AND (key > ? OR key = ? AND first > ?)
 			ORDER BY key, first LIMIT ?`, append(args, key, key, first, digestRows)...)
 		if err != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/archive"
+	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
@@ -68,7 +69,7 @@ func (d *directory) Sessions(ctx context.Context, cursor string, limit int) (pag
 	if err != nil {
 		return nil, "", err
 	}
-	all, err := read(ctx, d.core, "list sessions", decoded[tidemark.SessionInfo], `SELECT info FROM agent_sessions WHERE agent = ? AND (updated < ? OR updated = ? AND key > ?)
+	all, err := host.Read(ctx, d.cfg.DB, "list sessions", host.JSON[tidemark.SessionInfo], `SELECT info FROM agent_sessions WHERE agent = ? AND (updated < ? OR updated = ? AND key > ?)
 		ORDER BY updated DESC, key LIMIT ?`, d.cfg.Name, before, before, key, limit+1)
 	page, next = paged(all, limit, func(i tidemark.SessionInfo) string { return fmt.Sprintf("%d@%s", i.UpdatedAt.UnixMilli(), i.Key) })
 	return page, next, err
@@ -76,13 +77,13 @@ func (d *directory) Sessions(ctx context.Context, cursor string, limit int) (pag
 
 // Session returns one row of the directory; an unknown key is ErrNotFound.
 func (d *directory) Session(ctx context.Context, key tidemark.Key) (tidemark.SessionInfo, error) {
-	return one(ctx, d.core, "read directory", fmt.Sprintf("session %.200q", string(key)), decoded[tidemark.SessionInfo], `SELECT info FROM agent_sessions WHERE agent = ? AND key = ? LIMIT 1`, d.cfg.Name, string(key))
+	return host.One(ctx, d.cfg.DB, "read directory", fmt.Sprintf("session %.200q", string(key)), host.JSON[tidemark.SessionInfo], `SELECT info FROM agent_sessions WHERE agent = ? AND key = ? LIMIT 1`, d.cfg.Name, string(key))
 }
 
 // Archives lists the index of archives, newest first, with those that are not in it yet on the
 // first page.
 func (d *directory) Archives(ctx context.Context, opt archive.ListOptions) (page []archive.Info, next string, err error) {
-	waiting, err := read(ctx, d.core, "list archives", decoded[archive.Info], `SELECT info FROM agent_archives WHERE agent = ? AND indexed = 0 ORDER BY at DESC LIMIT ?`, d.cfg.Name, flushPage)
+	waiting, err := host.Read(ctx, d.cfg.DB, "list archives", host.JSON[archive.Info], `SELECT info FROM agent_archives WHERE agent = ? AND indexed = 0 ORDER BY at DESC LIMIT ?`, d.cfg.Name, flushPage)
 	if err != nil {
 		return nil, "", err
 	}
@@ -101,14 +102,12 @@ func (d *directory) Archives(ctx context.Context, opt archive.ListOptions) (page
 // Mend compares the bucket with the index of archives, see [archive.Mend]. What was reported and only
 // waits to be indexed is not called lost.
 func (d *directory) Mend(ctx context.Context, b archive.Bounds) (archive.Survey, error) {
-	rows, err := d.cfg.DB.Query(ctx, `SELECT key FROM agent_archives WHERE agent = ? AND indexed = 0 LIMIT ?`, d.cfg.Name, flushPage)
+	waiting, err := host.Read(ctx, d.cfg.DB, "mend index", host.Text, `SELECT key FROM agent_archives WHERE agent = ? AND indexed = 0 LIMIT ?`, d.cfg.Name, flushPage)
 	if err != nil {
-		return archive.Survey{}, fmt.Errorf("mend index: %w", err)
+		return archive.Survey{}, err
 	}
 	s, err := archive.Mend(ctx, d.cfg.Blobs, d.cfg.Name, b)
-	for _, r := range rows {
-		s.Added = slices.DeleteFunc(s.Added, func(key string) bool { return key == r.Text(0) })
-	}
+	s.Added = slices.DeleteFunc(s.Added, func(key string) bool { return slices.Contains(waiting, key) })
 	if err == nil && len(s.Added) > 0 {
 		d.cfg.Logger.Warn("archives were not in the index", "agent", d.cfg.Name, "added", len(s.Added), "first", s.Added[0])
 	}
@@ -139,6 +138,17 @@ func parseCursor(s string) (int64, error) {
 	return n, nil
 }
 
+// paged cuts what was read, one more than a page, to the page and the cursor of the next: that of the last of it.
+func paged[T any](all []T, limit int, cursor func(T) string) (page []T, next string) {
+	switch {
+	case len(all) == 0:
+		return nil, ""
+	case len(all) <= limit:
+		return all, ""
+	}
+	return all[:limit], cursor(all[limit-1])
+}
+
 // addName notes that an agent of a name is there.
 func (a *Agent) addName(ctx context.Context, name string) error {
 	if !validName(name) {
@@ -152,12 +162,11 @@ const maxNames = 1000
 
 // Names lists the agents that told this one of themselves.
 func (a *Agent) Names(ctx context.Context) ([]string, error) {
-	return read(ctx, a.core, "list agents", worded, `SELECT name FROM agent_names ORDER BY name LIMIT ?`, maxNames)
+	return host.Read(ctx, a.cfg.DB, "list agents", host.Text, `SELECT name FROM agent_names ORDER BY name LIMIT ?`, maxNames)
 }
 
 // Exists reports whether a database is that of an agent: one that somebody has told something. It
 // changes nothing.
 func Exists(ctx context.Context, db tidemark.DB) (bool, error) {
-	rows, err := db.Query(ctx, `SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'agent_sessions' LIMIT 1`)
-	return len(rows) > 0, err
+	return host.HasTable(ctx, db, "agent_sessions")
 }

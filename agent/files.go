@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/memory"
 )
 
@@ -175,8 +176,8 @@ func (fs *files) Versions(ctx context.Context, path string) ([]Version, error) {
 	if err := memory.CheckPath(path); err != nil {
 		return nil, err
 	}
-	return read(ctx, fs.core, "list versions of "+path, func(r tidemark.Row) (Version, error) {
-		return Version{ID: r.Int(0), At: utc(r.Int(1)), By: r.Text(2), Undone: r.Int(3) != 0, Content: r.Bytes(4)}, nil
+	return host.Read(ctx, fs.cfg.DB, "list versions of "+path, func(r tidemark.Row) (Version, error) {
+		return Version{ID: r.Int(0), At: host.UTC(r.Int(1)), By: r.Text(2), Undone: r.Int(3) != 0, Content: r.Bytes(4)}, nil
 	}, `SELECT seq, at, replaced_by, undone, body FROM agent_versions WHERE agent = ? AND path = ? ORDER BY seq DESC LIMIT ?`, fs.cfg.Name, path, keepVersions)
 }
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/archive"
-	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/memory"
 )
 
@@ -143,7 +143,7 @@ func (fs *files) pending(ctx context.Context, path string) ([]memory.Section, er
 }
 
 func (fs *files) sectionRows(ctx context.Context, sql string, args ...any) ([]memory.Section, error) {
-	return read(ctx, fs.core, "read sections", decoded[memory.Section], sql, args...)
+	return host.Read(ctx, fs.cfg.DB, "read sections", host.JSON[memory.Section], sql, args...)
 }
 
 func (fs *files) flushed(ctx context.Context, path string, sections []memory.Section) error {
@@ -199,21 +199,21 @@ func (fs *files) current(ctx context.Context, path string) ([]byte, tidemark.Put
 
 // next is when the earliest pending write is allowed; zero when nothing is pending.
 func (fs *files) next(ctx context.Context) time.Time {
-	rows, err := fs.cfg.DB.Query(ctx, `SELECT MIN(COALESCE(w.next, 0)) FROM
+	first, err := host.First(ctx, fs.cfg.DB, "plan wake", `SELECT MIN(COALESCE(w.next, 0)) FROM
 		(SELECT DISTINCT path FROM agent_sections WHERE agent = ? AND done = 0
 		 UNION SELECT ? FROM agent_archives WHERE agent = ? AND indexed = 0) p
 		LEFT JOIN agent_writes w ON w.agent = ? AND w.path = p.path HAVING COUNT(*) > 0 LIMIT 1`, fs.cfg.Name, indexMarker, fs.cfg.Name, fs.cfg.Name)
 	now := fs.now()
 	switch {
 	case err != nil:
-		return fs.hold(fmt.Errorf("plan wake: %w", err))
-	case len(rows) == 0:
+		return fs.hold(err)
+	case first == nil:
 		return time.Time{}
 	}
 	if until := fs.held(); !until.IsZero() {
 		return until
 	}
-	at := time.UnixMilli(rows[0].Int(0))
+	at := time.UnixMilli(first.Int(0))
 	if at.Before(now) || at.After(now.Add(clockSlack)) {
 		return now
 	}
@@ -222,17 +222,13 @@ func (fs *files) next(ctx context.Context) time.Time {
 
 // indexPending adds archives to the index that are not in it.
 func (fs *files) indexPending(ctx context.Context) error {
-	rows, err := fs.cfg.DB.Query(ctx, `SELECT key, info FROM agent_archives WHERE agent = ? AND indexed = 0 ORDER BY at LIMIT ?`, fs.cfg.Name, flushPage)
-	if err != nil || len(rows) == 0 {
+	infos, err := host.Read(ctx, fs.cfg.DB, "read archives", host.JSON[archive.Info], `SELECT info FROM agent_archives WHERE agent = ? AND indexed = 0 ORDER BY at LIMIT ?`, fs.cfg.Name, flushPage)
+	if err != nil || len(infos) == 0 {
 		return err
 	}
-	infos := make([]archive.Info, len(rows))
-	done := make([]tidemark.Stmt, len(rows))
-	for i, r := range rows {
-		if err := json.Unmarshal(r.Bytes(1), &infos[i]); err != nil {
-			return fmt.Errorf("read archive %s: %w", r.Text(0), err)
-		}
-		done[i] = tidemark.Stmt{SQL: `UPDATE agent_archives SET indexed = 1 WHERE agent = ? AND key = ?`, Args: []any{fs.cfg.Name, r.Text(0)}}
+	done := make([]tidemark.Stmt, len(infos))
+	for i, a := range infos {
+		done[i] = tidemark.Stmt{SQL: `UPDATE agent_archives SET indexed = 1 WHERE agent = ? AND key = ?`, Args: []any{fs.cfg.Name, a.Key}}
 	}
 	fs.guarded(ctx, indexMarker, func() error {
 		if err := archive.Index(ctx, fs.cfg.Blobs, fs.cfg.Name, infos...); err != nil {

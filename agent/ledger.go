@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/memory"
 )
@@ -64,7 +64,7 @@ func (led *ledger) Ledger(ctx context.Context, cursor string, limit int) (page [
 	if err != nil {
 		return nil, "", err
 	}
-	all, err := read(ctx, led.core, "list ledger", ledgerRow, `SELECT l.seq, l.action, f.text, f.path, x.peer, coalesce(b.text, ''), l.reason, l.sources, l.who, l.at, l.undoes,
+	all, err := host.Read(ctx, led.cfg.DB, "list ledger", ledgerRow, `SELECT l.seq, l.action, f.text, f.path, x.peer, coalesce(b.text, ''), l.reason, l.sources, l.who, l.at, l.undoes,
 			NOT EXISTS (SELECT 1 FROM agent_ledger n WHERE n.agent = l.agent AND n.target = l.target AND n.seq > l.seq)
 		FROM agent_ledger l JOIN agent_facts f ON f.seq = l.target JOIN agent_extractions x ON x.agent = f.agent AND x.id = f.extraction
 		LEFT JOIN agent_facts b ON b.seq = l.cause WHERE l.agent = ? AND l.seq < ? ORDER BY l.seq DESC LIMIT ?`, led.cfg.Name, before, limit+1)
@@ -74,7 +74,7 @@ func (led *ledger) Ledger(ctx context.Context, cursor string, limit int) (page [
 
 func ledgerRow(r tidemark.Row) (Row, error) {
 	row := Row{ID: r.Int(0), Action: memory.Action(r.Text(1)), Fact: r.Text(2), Path: r.Text(3), Peer: r.Text(4), By: r.Text(5), Reason: r.Text(6), Who: r.Text(8),
-		At: utc(r.Int(9)), Undoes: r.Int(10), InForce: r.Int(11) != 0}
+		At: host.UTC(r.Int(9)), Undoes: r.Int(10), InForce: r.Int(11) != 0}
 	return row, json.Unmarshal(r.Bytes(7), &row.Sources)
 }
 
@@ -86,20 +86,20 @@ func ledgerRow(r tidemark.Row) (Row, error) {
 // ErrNotFound for an id that no row has, ErrInvalid for one of an UNDO, ErrConflict for one that a later
 // decision about the same fact stands over.
 func (led *ledger) UndoDecision(ctx context.Context, id int64) error {
-	rows, err := led.cfg.DB.Query(ctx, `SELECT action, target, (SELECT seq FROM agent_ledger n WHERE n.agent = l.agent AND n.target = l.target ORDER BY seq DESC LIMIT 1),
+	r, err := host.First(ctx, led.cfg.DB, fmt.Sprintf("undo row %d", id), `SELECT action, target, (SELECT seq FROM agent_ledger n WHERE n.agent = l.agent AND n.target = l.target ORDER BY seq DESC LIMIT 1),
 			EXISTS (SELECT 1 FROM agent_ledger u WHERE u.agent = l.agent AND u.target = l.target AND u.undoes = l.seq)
 		FROM agent_ledger l WHERE agent = ? AND seq = ? LIMIT 1`, led.cfg.Name, id)
 	switch {
 	case err != nil:
-		return fmt.Errorf("undo row %d: %w", id, err)
-	case len(rows) == 0:
+		return err
+	case r == nil:
 		return fmt.Errorf("row %d of the ledger: %w", id, tidemark.ErrNotFound)
-	case memory.Action(rows[0].Text(0)) == actionUndo:
+	case memory.Action(r.Text(0)) == actionUndo:
 		return fmt.Errorf("row %d of the ledger is an undo itself: %w", id, tidemark.ErrInvalid)
-	case rows[0].Int(3) != 0:
+	case r.Int(3) != 0:
 		return nil
-	case rows[0].Int(2) != id:
-		return fmt.Errorf("row %d of the ledger: row %d says something newer of the same fact, undo that: %w", id, rows[0].Int(2), tidemark.ErrConflict)
+	case r.Int(2) != id:
+		return fmt.Errorf("row %d of the ledger: row %d says something newer of the same fact, undo that: %w", id, r.Int(2), tidemark.ErrConflict)
 	}
 	err = led.cfg.DB.Tx(ctx, []tidemark.Stmt{{
 		SQL: `INSERT INTO agent_ledger(agent, target, action, cause, reason, sources, who, at, undoes)
@@ -115,7 +115,7 @@ func (led *ledger) UndoDecision(ctx context.Context, id int64) error {
 
 // decided is the newest row of the ledger, 0 without one: what counts no more is the same while it is.
 func (led *ledger) decided(ctx context.Context) (int64, error) {
-	return led.number(ctx, "read ledger", `SELECT seq FROM agent_ledger WHERE agent = ? ORDER BY seq DESC LIMIT 1`, led.cfg.Name)
+	return host.Number(ctx, led.cfg.DB, "read ledger", `SELECT seq FROM agent_ledger WHERE agent = ? ORDER BY seq DESC LIMIT 1`, led.cfg.Name)
 }
 
 // supersededPage is how many facts that count no more are read at a time.
@@ -131,28 +131,18 @@ func (led *ledger) superseded(ctx context.Context, paths ...string) (map[string]
 		for _, p := range some {
 			args = append(args, p)
 		}
-		for path, fold := "", ""; ; {
-			rows, err := led.cfg.DB.Query(ctx, `SELECT f.path, f.fold FROM agent_facts f WHERE f.agent = ? AND f.path IN (`+marks(len(some))+`) AND (f.path > ? OR f.path = ? AND f.fold > ?)
-				GROUP BY f.path, f.fold HAVING min(`+inForce+`) ORDER BY f.path, f.fold LIMIT ?`, append(slices.Clone(args), path, path, fold, supersededPage)...)
+		path, fold := "", ""
+		for r, err := range host.Pages(ctx, led.cfg.DB, "read ledger", supersededPage, func() []any { return append(slices.Clone(args), path, path, fold) },
+			`SELECT f.path, f.fold FROM agent_facts f WHERE f.agent = ? AND f.path IN (`+host.Marks(len(some))+`) AND (f.path > ? OR f.path = ? AND f.fold > ?)
+			GROUP BY f.path, f.fold HAVING min(`+inForce+`) ORDER BY f.path, f.fold LIMIT ?`) {
 			if err != nil {
-				return nil, fmt.Errorf("read ledger: %w", err)
+				return nil, err
 			}
-			for _, r := range rows {
-				path, fold = r.Text(0), r.Text(1)
-				if out[path] == nil {
-					out[path] = map[string]bool{}
-				}
-				out[path][fold] = true
+			if path, fold = r.Text(0), r.Text(1); out[path] == nil {
+				out[path] = map[string]bool{}
 			}
-			if len(rows) < supersededPage {
-				break
-			}
+			out[path][fold] = true
 		}
 	}
 	return out, nil
-}
-
-// marks is a list of n parameters.
-func marks(n int) string {
-	return strings.TrimSuffix(strings.Repeat("?,", n), ",")
 }

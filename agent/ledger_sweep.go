@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/memory"
 )
@@ -128,12 +129,12 @@ func (led *ledger) tailStmt() tidemark.Stmt {
 
 // sweptUpto is the last fact that was compared.
 func (led *ledger) sweptUpto(ctx context.Context) (int64, error) {
-	return led.number(ctx, "read the last night", `SELECT upto FROM agent_nights WHERE agent = ? LIMIT 1`, led.cfg.Name)
+	return host.Number(ctx, led.cfg.DB, "read the last night", `SELECT upto FROM agent_nights WHERE agent = ? LIMIT 1`, led.cfg.Name)
 }
 
 // factsAfter returns facts in the order in which they came.
 func (led *ledger) factsAfter(ctx context.Context, seq int64, limit int) ([]Fact, error) {
-	return read(ctx, led.core, "read facts", scanFact, `SELECT `+factColumns+` FROM agent_facts f JOIN agent_extractions x ON x.agent = f.agent AND x.id = f.extraction
+	return host.Read(ctx, led.cfg.DB, "read facts", scanFact, `SELECT `+factColumns+` FROM agent_facts f JOIN agent_extractions x ON x.agent = f.agent AND x.id = f.extraction
 		WHERE f.agent = ? AND f.seq > ? ORDER BY f.seq LIMIT ?`, led.cfg.Name, seq, limit)
 }
 
@@ -215,7 +216,7 @@ func (led *ledger) decidedStmts(ctx context.Context, x tidemark.Extraction, fact
 		if f.Target == 0 {
 			continue
 		}
-		old, err := read(ctx, led.core, "read facts", scanFact, `SELECT `+factColumns+` FROM agent_facts f JOIN agent_extractions x ON x.agent = f.agent AND x.id = f.extraction
+		old, err := host.Read(ctx, led.cfg.DB, "read facts", scanFact, `SELECT `+factColumns+` FROM agent_facts f JOIN agent_extractions x ON x.agent = f.agent AND x.id = f.extraction
 			WHERE f.agent = ? AND f.seq = ? AND x.peer = ? LIMIT 1`, led.cfg.Name, f.Target, peerOf(x.Scope))
 		if err != nil {
 			return nil, err
@@ -264,7 +265,7 @@ func (led *ledger) related(ctx context.Context, fresh []Fact, most int) ([]Fact,
 		if len(terms) == 0 {
 			continue
 		}
-		facts, err := read(ctx, led.core, "read facts", scanFact, `SELECT `+factColumns+` FROM agent_words w JOIN agent_facts f ON f.seq = w.rowid
+		facts, err := host.Read(ctx, led.cfg.DB, "read facts", scanFact, `SELECT `+factColumns+` FROM agent_words w JOIN agent_facts f ON f.seq = w.rowid
 			JOIN agent_extractions x ON x.agent = f.agent AND x.id = f.extraction
 			WHERE agent_words MATCH ? AND f.agent = ? AND x.peer = ? AND f.seq < ? AND NOT `+inForce+` ORDER BY bm25(agent_words), f.seq DESC LIMIT ?`,
 			anyOf(terms[:min(len(terms), searchTerms)]), led.cfg.Name, f.Peer, fresh[0].seq, sweepRelated)
@@ -291,12 +292,12 @@ func (led *ledger) settled(ctx context.Context, decisions []memory.Decision) (ma
 		for _, d := range some {
 			args = append(args, d.Target)
 		}
-		rows, err := led.cfg.DB.Query(ctx, `SELECT DISTINCT target FROM agent_ledger WHERE agent = ? AND target IN (`+marks(len(some))+`) LIMIT ?`, append(args, step)...)
+		targets, err := host.Read(ctx, led.cfg.DB, "read ledger", host.Integer, `SELECT DISTINCT target FROM agent_ledger WHERE agent = ? AND target IN (`+host.Marks(len(some))+`) LIMIT ?`, append(args, step)...)
 		if err != nil {
-			return nil, fmt.Errorf("read ledger: %w", err)
+			return nil, err
 		}
-		for _, r := range rows {
-			out[r.Int(0)] = true
+		for _, t := range targets {
+			out[t] = true
 		}
 	}
 	return out, nil

@@ -16,6 +16,8 @@ import (
 
 // homes are conversations that take errands and do them when they are told to.
 type homes struct {
+	agent.Delegates // nobody delegates here
+
 	mu     sync.Mutex // guards the following
 	given  []tidemark.Errand
 	keys   []tidemark.Key
@@ -26,12 +28,6 @@ type homes struct {
 	person tidemark.Origin // what Correspondent says; without To there is none
 	said   []string
 }
-
-var (
-	_ agent.Sessions = (*homes)(nil)
-	_ agent.Errands  = (*homes)(nil)
-	_ agent.Voices   = (*homes)(nil)
-)
 
 func (h *homes) Recall(context.Context, tidemark.Key, recall.Ask) (recall.Answer, error) {
 	return recall.Answer{}, nil

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
@@ -46,11 +47,11 @@ func (qs *questions) Question(ctx context.Context, q tidemark.Question) error {
 	if err != nil {
 		return fmt.Errorf("keep question %s: %w", q.Code, err)
 	}
-	to, ok := qs.cfg.Sessions.(Errands)
-	if !q.Elsewhere || q.Closed || !ok || !q.Expires.After(qs.now()) {
+	to := qs.cfg.Sessions
+	if !q.Elsewhere || q.Closed || to == nil || !q.Expires.After(qs.now()) {
 		return nil
 	}
-	decided, err := qs.number(ctx, "find question", `SELECT 1 FROM agent_questions WHERE agent = ? AND code = ? AND session = ? AND closed = 1 LIMIT 1`, qs.cfg.Name, q.Code, string(q.Session))
+	decided, err := host.Number(ctx, qs.cfg.DB, "find question", `SELECT 1 FROM agent_questions WHERE agent = ? AND code = ? AND session = ? AND closed = 1 LIMIT 1`, qs.cfg.Name, q.Code, string(q.Session))
 	if err != nil || decided > 0 { // it was decided meanwhile
 		return err
 	}
@@ -74,13 +75,13 @@ const maxCode = 20
 
 // Questions lists what waits for the owner in all conversations of the agent, oldest first.
 func (qs *questions) Questions(ctx context.Context) ([]tidemark.Question, error) {
-	return read(ctx, qs.core, "read questions", decoded[tidemark.Question], `SELECT question FROM agent_questions WHERE agent = ? AND closed = 0 AND expires > ? ORDER BY asked, code LIMIT ?`,
+	return host.Read(ctx, qs.cfg.DB, "read questions", host.JSON[tidemark.Question], `SELECT question FROM agent_questions WHERE agent = ? AND closed = 0 AND expires > ? ORDER BY asked, code LIMIT ?`,
 		qs.cfg.Name, qs.now().UnixMilli(), maxQuestions)
 }
 
 // Asked reports whether a conversation asked under a code lately, also one that was decided since.
 func (qs *questions) Asked(ctx context.Context, code string) (bool, error) {
-	n, err := qs.number(ctx, "find question", `SELECT 1 FROM agent_questions WHERE agent = ? AND code = ? LIMIT 1`, qs.cfg.Name, strings.ToUpper(code))
+	n, err := host.Number(ctx, qs.cfg.DB, "find question", `SELECT 1 FROM agent_questions WHERE agent = ? AND code = ? LIMIT 1`, qs.cfg.Name, strings.ToUpper(code))
 	return n > 0, err
 }
 
@@ -102,12 +103,11 @@ func (qs *questions) Answer(ctx context.Context, d tidemark.Decision) (tidemark.
 		if q.Code != strings.ToUpper(d.Code) {
 			continue
 		}
-		to, ok := qs.cfg.Sessions.(Errands)
-		if !ok {
+		if qs.cfg.Sessions == nil {
 			return q, fmt.Errorf("answer %s: this host reaches no sessions: %w", q.Code, tidemark.ErrUnavailable)
 		}
 		d.Code = q.Code
-		err := to.Decide(ctx, q.Session, d)
+		err := qs.cfg.Sessions.Decide(ctx, q.Session, d)
 		if err == nil || errors.Is(err, tidemark.ErrConflict) || errors.Is(err, tidemark.ErrNotFound) {
 			q.Closed = true
 			err = errors.Join(err, qs.Question(ctx, q))

@@ -23,6 +23,8 @@ import (
 
 // rooms are sessions that hold some words each, and note who was asked.
 type rooms struct {
+	agent.Sessions // which are asked for nothing else
+
 	hangs chan struct{} // closed by the one that hangs
 
 	mu    sync.Mutex // guards the following

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/memory"
 )
@@ -75,16 +76,16 @@ func (led *ledger) known(ctx context.Context, x tidemark.Extraction, today, yest
 		from = `agent_facts f JOIN agent_extractions x ON x.agent = f.agent AND x.id = f.extraction WHERE f.agent = ? AND f.path IN (?, ?) AND x.peer = ?`
 		args = append(args, peerOf(x.Scope))
 	}
-	rows, err := led.cfg.DB.Query(ctx, `SELECT f.fold FROM `+from+standing+` ORDER BY f.seq DESC LIMIT ?`, append(args, maxKnown)...)
+	folds, err := host.Read(ctx, led.cfg.DB, "read facts", host.Text, `SELECT f.fold FROM `+from+standing+` ORDER BY f.seq DESC LIMIT ?`, append(args, maxKnown)...)
 	if err != nil {
 		return nil, err
 	}
-	known := make(map[string]bool, len(rows))
-	for _, r := range rows {
-		known[r.Text(0)] = true
+	known := make(map[string]bool, len(folds))
+	for _, f := range folds {
+		known[f] = true
 	}
 	for _, f := range x.Facts {
-		if fold := memory.Fold(f.Text); led.reconciles() && known[fold] && overtaken(fold, rows) {
+		if fold := memory.Fold(f.Text); led.reconciles() && known[fold] && overtaken(fold, folds) {
 			delete(known, fold)
 		}
 	}
@@ -93,9 +94,9 @@ func (led *ledger) known(ctx context.Context, x tidemark.Extraction, today, yest
 
 // overtaken reports that a newer fact may have replaced one, of facts as they are folded, newest first. To say it again
 // is the last word, and must stand behind the other.
-func overtaken(fold string, newest []tidemark.Row) bool {
-	for _, r := range newest {
-		switch newer := r.Text(0); {
+func overtaken(fold string, newest []string) bool {
+	for _, newer := range newest {
+		switch {
 		case newer == fold:
 			return false
 		case memory.Near(newer, fold):
@@ -106,7 +107,7 @@ func overtaken(fold string, newest []tidemark.Row) bool {
 }
 
 func (led *ledger) remembered(ctx context.Context, id string) bool {
-	n, err := led.number(ctx, "find extraction", `SELECT 1 FROM agent_extractions WHERE agent = ? AND id = ? LIMIT 1`, led.cfg.Name, id)
+	n, err := host.Number(ctx, led.cfg.DB, "find extraction", `SELECT 1 FROM agent_extractions WHERE agent = ? AND id = ? LIMIT 1`, led.cfg.Name, id)
 	return err == nil && n == 1
 }
 
@@ -185,17 +186,4 @@ const factColumns = `f.seq, f.text, f.sources, f.extraction, x.session, x.sessio
 func scanFact(r tidemark.Row) (Fact, error) {
 	f := Fact{seq: r.Int(0), Text: r.Text(1), Extraction: r.Text(3), Session: r.Text(4), SessionKey: tidemark.Key(r.Text(5)), Peer: r.Text(6), At: r.Int(7), Path: r.Text(8), decided: r.Int(9) != 0}
 	return f, json.Unmarshal(r.Bytes(2), &f.Sources)
-}
-
-// Facts returns the ledger, newest first. next is empty on the last page.
-func (led *ledger) Facts(ctx context.Context, cursor string, limit int) (page []Fact, next string, err error) {
-	limit = pageLimit(limit)
-	before, err := parseCursor(cursor)
-	if err != nil {
-		return nil, "", err
-	}
-	all, err := read(ctx, led.core, "list facts", scanFact, `SELECT `+factColumns+` FROM agent_facts f JOIN agent_extractions x ON x.agent = f.agent AND x.id = f.extraction
-		WHERE f.agent = ? AND f.seq < ? ORDER BY f.seq DESC LIMIT ?`, led.cfg.Name, before, limit+1)
-	page, next = paged(all, limit, func(f Fact) string { return fmt.Sprint(f.seq) })
-	return page, next, err
 }

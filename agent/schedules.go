@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/schedule"
 )
@@ -215,7 +216,7 @@ func (p *planner) add(ctx context.Context, s Schedule, maker string) (Schedule, 
 
 // madeBy is the number of the schedule that somebody made, 0 for none.
 func (p *planner) madeBy(ctx context.Context, maker string) (int64, error) {
-	return p.number(ctx, "add schedule", `SELECT n FROM agent_schedules WHERE agent = ? AND maker = ? LIMIT 1`, p.cfg.Name, maker)
+	return host.Number(ctx, p.cfg.DB, "add schedule", `SELECT n FROM agent_schedules WHERE agent = ? AND maker = ? LIMIT 1`, p.cfg.Name, maker)
 }
 
 // catchUp is how late a run may be.
@@ -271,7 +272,7 @@ func (p *planner) scan(r tidemark.Row) (s Schedule, err error) {
 
 // Schedules lists all of an agent, the oldest first, each with its newest run.
 func (p *planner) Schedules(ctx context.Context) ([]Schedule, error) {
-	return read(ctx, p.core, "list schedules", p.withLast(ctx), `SELECT `+scheduleColumns+` FROM agent_schedules WHERE agent = ? ORDER BY n LIMIT ?`, p.cfg.Name, MaxSchedules)
+	return host.Read(ctx, p.cfg.DB, "list schedules", p.withLast(ctx), `SELECT `+scheduleColumns+` FROM agent_schedules WHERE agent = ? ORDER BY n LIMIT ?`, p.cfg.Name, MaxSchedules)
 }
 
 // withLast reads a row, and the newest run of its schedule.
@@ -295,7 +296,7 @@ func (p *planner) Schedule(ctx context.Context, id string) (Schedule, error) {
 	if err != nil {
 		return Schedule{}, err
 	}
-	return one(ctx, p.core, "read schedule "+id, "schedule "+id, p.withLast(ctx), `SELECT `+scheduleColumns+` FROM agent_schedules WHERE agent = ? AND n = ? LIMIT 1`, p.cfg.Name, n)
+	return host.One(ctx, p.cfg.DB, "read schedule "+id, "schedule "+id, p.withLast(ctx), `SELECT `+scheduleColumns+` FROM agent_schedules WHERE agent = ? AND n = ? LIMIT 1`, p.cfg.Name, n)
 }
 
 // ChangeSchedule gives a schedule what change makes of it: its fields, and whether it is on or paused. One that is on

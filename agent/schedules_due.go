@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/schedule"
 )
@@ -48,7 +50,7 @@ func (p *planner) wakeSchedules(ctx context.Context) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, fmt.Errorf("read what is due: %w", err)
 	}
-	for _, r := range rows {
+	for _, r := range rows { // one that cannot be read keeps none that is due before it
 		s, err := p.scan(r)
 		if err == nil {
 			err = p.due(ctx, s, now)
@@ -63,22 +65,22 @@ func (p *planner) wakeSchedules(ctx context.Context) (time.Time, error) {
 
 // nextSchedule is when schedules want a Wake. Where as many run as may, the next is begun when one ends.
 func (p *planner) nextSchedule(ctx context.Context) (time.Time, error) {
-	rows, err := p.cfg.DB.Query(ctx, `SELECT
+	r, err := host.First(ctx, p.cfg.DB, "plan schedules", `SELECT
 		(SELECT min(again) FROM agent_schedule_runs WHERE agent = ? AND state IN ('begun', 'running')),
 		(SELECT min(next) FROM agent_schedules WHERE agent = ? AND next > 0 AND state = 'on'
 			AND (next > ? OR (SELECT count(*) FROM agent_schedule_runs WHERE agent = ? AND state IN ('begun', 'running')) < ?)),
 		(SELECT count(*) FROM agent_schedules WHERE agent = ? AND notice <> '') LIMIT 1`,
 		p.cfg.Name, p.cfg.Name, p.now().UnixMilli(), p.cfg.Name, p.cfg.MaxRunning, p.cfg.Name)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("plan schedules: %w", err)
+		return time.Time{}, err
 	}
 	var next time.Time
 	for i := range 2 {
-		if r := rows[0]; !r.Null(i) {
+		if !r.Null(i) {
 			next = earliest(next, time.UnixMilli(r.Int(i)))
 		}
 	}
-	if rows[0].Int(2) > 0 {
+	if r.Int(2) > 0 {
 		next = earliest(next, p.now().Add(retryHandOver))
 	}
 	return p.Soonest(next), nil
@@ -115,7 +117,7 @@ func (p *planner) backInTime(ctx context.Context, now time.Time) error {
 	if seen != 0 && now.UnixMilli() >= seen {
 		return nil
 	}
-	ahead, err := read(ctx, p.core, "read schedules", p.scan, `SELECT `+scheduleColumns+` FROM agent_schedules WHERE agent = ? AND state = 'on' AND next > ? LIMIT ?`,
+	ahead, err := host.Read(ctx, p.cfg.DB, "read schedules", p.scan, `SELECT `+scheduleColumns+` FROM agent_schedules WHERE agent = ? AND state = 'on' AND next > ? LIMIT ?`,
 		p.cfg.Name, now.Add(farAhead).UnixMilli(), MaxSchedules)
 	if err != nil {
 		return err
@@ -136,7 +138,7 @@ func (p *planner) backInTime(ctx context.Context, now time.Time) error {
 func (p *planner) due(ctx context.Context, s Schedule, now time.Time) error {
 	last, missed := s.lastDue(now)
 	run := begun{schedule: s, due: last.UnixMilli(), missed: missed}
-	done, err := p.number(ctx, "find run", `SELECT 1 FROM agent_schedule_runs WHERE agent = ? AND schedule = ? AND due = ? LIMIT 1`, p.cfg.Name, s.n, run.due)
+	done, err := host.Number(ctx, p.cfg.DB, "find run", `SELECT 1 FROM agent_schedule_runs WHERE agent = ? AND schedule = ? AND due = ? LIMIT 1`, p.cfg.Name, s.n, run.due)
 	if err != nil {
 		return err
 	}
@@ -146,16 +148,14 @@ func (p *planner) due(ctx context.Context, s Schedule, now time.Time) error {
 	if now.Sub(last) > s.catchUp() {
 		return p.pass(ctx, run, now, RunMissed, "nothing ran at the time, and it is too late now (catchUp)")
 	}
-	rows, err := p.cfg.DB.Query(ctx, `SELECT schedule FROM agent_schedule_runs WHERE agent = ? AND state IN ('begun', 'running') LIMIT 1000`, p.cfg.Name)
+	running, err := host.Read(ctx, p.cfg.DB, "read runs", host.Integer, `SELECT schedule FROM agent_schedule_runs WHERE agent = ? AND state IN ('begun', 'running') LIMIT 1000`, p.cfg.Name)
 	if err != nil {
 		return err
 	}
-	for _, r := range rows {
-		if r.Int(0) == s.n {
-			return p.pass(ctx, run, now, RunSkipped, "the run before was still at work")
-		}
+	if slices.Contains(running, s.n) {
+		return p.pass(ctx, run, now, RunSkipped, "the run before was still at work")
 	}
-	if len(rows) >= p.cfg.MaxRunning {
+	if len(running) >= p.cfg.MaxRunning {
 		return nil // it waits for one to end
 	}
 	if s.plan.Beats() {
@@ -210,13 +210,13 @@ func (p *planner) moveStmt(s Schedule, now time.Time) tidemark.Stmt {
 func (p *planner) pass(ctx context.Context, run begun, now time.Time, state, why string) error {
 	s := run.schedule
 	stmts := []tidemark.Stmt{p.moveStmt(s, now)}
-	rows, err := p.cfg.DB.Query(ctx, `SELECT due, state, reason FROM agent_schedule_runs WHERE agent = ? AND schedule = ? ORDER BY due DESC LIMIT 1`, p.cfg.Name, s.n)
+	last, err := host.First(ctx, p.cfg.DB, "read runs", `SELECT due, state, reason FROM agent_schedule_runs WHERE agent = ? AND schedule = ? ORDER BY due DESC LIMIT 1`, p.cfg.Name, s.n)
 	if err != nil {
 		return err
 	}
-	if len(rows) > 0 && rows[0].Text(1) == state && rows[0].Text(2) == why {
+	if last != nil && last.Text(1) == state && last.Text(2) == why {
 		stmts = append(stmts, tidemark.Stmt{SQL: `UPDATE agent_schedule_runs SET times = times + 1, missed = missed + ?, finished = ? WHERE agent = ? AND schedule = ? AND due = ?`,
-			Args: []any{run.missed, now.UnixMilli(), p.cfg.Name, s.n, rows[0].Int(0)}})
+			Args: []any{run.missed, now.UnixMilli(), p.cfg.Name, s.n, last.Int(0)}})
 	} else {
 		stmts = append(stmts, tidemark.Stmt{SQL: `INSERT INTO agent_schedule_runs(agent, schedule, due, state, reason, missed, finished) VALUES(?, ?, ?, ?, ?, ?, ?)`,
 			Args: []any{p.cfg.Name, s.n, run.due, state, why, run.missed, now.UnixMilli()}}, p.pruneStmt(s.n))
@@ -248,13 +248,12 @@ func (p *planner) calm(ctx context.Context, s Schedule, now time.Time) (why stri
 			return HeartbeatFile + " is not there, or asks for nothing", nil
 		}
 	}
-	v, ok := p.cfg.Sessions.(Voices)
-	if !ok || s.Session == SessionFresh {
+	if p.cfg.Sessions == nil || s.Session == SessionFresh {
 		return "", nil
 	}
 	limited, cancel := p.cfg.Runtime.WithTimeout(ctx, handOverTime)
 	defer cancel()
-	busy, err := v.Occupied(limited, p.sessionOf(s, 0))
+	busy, err := p.cfg.Sessions.Occupied(limited, p.sessionOf(s, 0))
 	if busy {
 		why = "the session was at work"
 	}
@@ -337,6 +336,6 @@ func (p *planner) errandOf(ctx context.Context, s Schedule, due int64) (tidemark
 // saidLately names what a schedule delivered within a day, for the same not to be delivered again.
 func (p *planner) saidLately(ctx context.Context, n int64) ([]string, error) {
 	const most = 32
-	return read(ctx, p.core, "read what was said", worded, `SELECT DISTINCT said FROM agent_schedule_runs WHERE agent = ? AND schedule = ? AND said <> '' AND finished > ? ORDER BY finished DESC LIMIT ?`,
+	return host.Read(ctx, p.cfg.DB, "read what was said", host.Text, `SELECT DISTINCT said FROM agent_schedule_runs WHERE agent = ? AND schedule = ? AND said <> '' AND finished > ? ORDER BY finished DESC LIMIT ?`,
 		p.cfg.Name, n, p.now().Add(-24*time.Hour).UnixMilli(), most)
 }

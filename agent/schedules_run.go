@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
@@ -71,7 +72,7 @@ func (p *planner) ScheduleRuns(ctx context.Context, id string, limit int) ([]Sch
 }
 
 func (p *planner) runs(ctx context.Context, n int64, limit int) ([]ScheduleRun, error) {
-	return read(ctx, p.core, "list runs of schedule "+scheduleID(n), p.scanRun, `SELECT `+runColumns+` FROM agent_schedule_runs WHERE agent = ? AND schedule = ? ORDER BY due DESC LIMIT ?`, p.cfg.Name, n, limit)
+	return host.Read(ctx, p.cfg.DB, "list runs of schedule "+scheduleID(n), p.scanRun, `SELECT `+runColumns+` FROM agent_schedule_runs WHERE agent = ? AND schedule = ? ORDER BY due DESC LIMIT ?`, p.cfg.Name, n, limit)
 }
 
 func (p *planner) scanRun(r tidemark.Row) (run ScheduleRun, err error) {
@@ -190,10 +191,8 @@ func (p *planner) handOver(ctx context.Context, n, due int64, tries int, h hande
 	defer cancel()
 	err := p.addressed(limited, &h)
 	if err == nil {
-		if to, ok := p.cfg.Sessions.(Errands); ok {
-			err = to.Start(limited, h.Key, h.Errand)
-		} else {
-			err = fmt.Errorf("no session can be given work here: %w", tidemark.ErrForbidden)
+		if err = fmt.Errorf("no session can be given work here: %w", tidemark.ErrForbidden); p.cfg.Sessions != nil {
+			err = p.cfg.Sessions.Start(limited, h.Key, h.Errand)
 		}
 	}
 	now := p.now()
@@ -233,11 +232,10 @@ func (p *planner) addressed(ctx context.Context, h *handed) error {
 
 // ownerAt is where the owner wrote from last over a channel, if that is still the owner; else there is no To.
 func (p *planner) ownerAt(ctx context.Context) (tidemark.Origin, error) {
-	v, ok := p.cfg.Sessions.(Voices)
-	if !ok {
+	if p.cfg.Sessions == nil {
 		return tidemark.Origin{}, nil
 	}
-	o, err := v.Correspondent(ctx, p.mainKey())
+	o, err := p.cfg.Sessions.Correspondent(ctx, p.mainKey())
 	if errors.Is(err, tidemark.ErrNotFound) {
 		return tidemark.Origin{}, nil
 	}
@@ -334,10 +332,9 @@ func (p *planner) endStmt(s Schedule, state, reason string, now time.Time) tidem
 // schedules are listed.
 func (p *planner) tellOwner(ctx context.Context) {
 	rows, err := p.cfg.DB.Query(ctx, `SELECT n, notice FROM agent_schedules WHERE agent = ? AND notice <> '' LIMIT ?`, p.cfg.Name, MaxSchedules)
-	v, ok := p.cfg.Sessions.(Voices)
 	for _, r := range rows {
-		if ok {
-			err = p.tellOne(ctx, v, r.Int(0), r.Text(1))
+		if p.cfg.Sessions != nil {
+			err = p.tellOne(ctx, r.Int(0), r.Text(1))
 		}
 		if err == nil {
 			err = p.cfg.DB.Tx(ctx, []tidemark.Stmt{{SQL: `UPDATE agent_schedules SET notice = '' WHERE agent = ? AND n = ? AND notice = ?`, Args: []any{p.cfg.Name, r.Int(0), r.Text(1)}}})
@@ -351,16 +348,16 @@ func (p *planner) tellOwner(ctx context.Context) {
 	}
 }
 
-func (p *planner) tellOne(ctx context.Context, v Voices, n int64, text string) error {
+func (p *planner) tellOne(ctx context.Context, n int64, text string) error {
 	limited, cancel := p.cfg.Runtime.WithTimeout(ctx, handOverTime)
 	defer cancel()
 	o, err := p.ownerAt(limited)
 	if err != nil || o.To == nil {
 		return err
 	}
-	last, err := p.number(ctx, "find run", `SELECT max(due) FROM agent_schedule_runs WHERE agent = ? AND schedule = ? LIMIT 1`, p.cfg.Name, n)
+	last, err := host.Number(ctx, p.cfg.DB, "find run", `SELECT max(due) FROM agent_schedule_runs WHERE agent = ? AND schedule = ? LIMIT 1`, p.cfg.Name, n)
 	if err != nil {
 		return err
 	}
-	return v.Say(limited, p.mainKey(), fmt.Sprintf("schedule/%s/%d", scheduleID(n), last), *o.To, text)
+	return p.cfg.Sessions.Say(limited, p.mainKey(), fmt.Sprintf("schedule/%s/%d", scheduleID(n), last), *o.To, text)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/memory"
 	"github.com/tidemark-ai/tidemark/recall"
 )
@@ -132,7 +133,7 @@ func merge(lines, ledger []Found) []Found {
 // all peers; the order that counts is made later, of what the scope may read.
 func (find *finder) ledgerLines(ctx context.Context, scope tidemark.Scope, terms []string) ([]Found, error) {
 	prefix := find.folder(scope)
-	facts, err := read(ctx, find.core, "read facts", scanFact, `SELECT `+factColumns+` FROM agent_words w JOIN agent_facts f ON f.seq = w.rowid
+	facts, err := host.Read(ctx, find.cfg.DB, "read facts", scanFact, `SELECT `+factColumns+` FROM agent_words w JOIN agent_facts f ON f.seq = w.rowid
 		JOIN agent_extractions x ON x.agent = f.agent AND x.id = f.extraction
 		WHERE agent_words MATCH ? AND f.agent = ? AND substr(f.path, 1, length(?)) = ?`+standing+` ORDER BY bm25(agent_words), f.seq DESC LIMIT ?`,
 		anyOf(terms), find.cfg.Name, prefix, prefix, searchFacts)

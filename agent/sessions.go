@@ -16,9 +16,12 @@ type Sessions interface {
 	// Recall searches one conversation. One that is not there is ErrNotFound; without a query nothing is searched,
 	// and that is all it tells.
 	Recall(ctx context.Context, key tidemark.Key, ask recall.Ask) (recall.Answer, error)
+	Errands
+	Delegates
+	Voices
 }
 
-// Errands is what [Sessions] are beside, where conversations may be given work.
+// Errands are conversations that may be given work.
 type Errands interface {
 	// Start gives a conversation an errand, and makes one that is not there. It returns when that is durable;
 	// the same twice is one.
@@ -31,7 +34,7 @@ type Errands interface {
 	Relay(ctx context.Context, key tidemark.Key, q tidemark.Question) error
 }
 
-// Delegates is what [Errands] are beside, where one conversation may delegate to others.
+// Delegates are conversations that others may delegate to.
 type Delegates interface {
 	// Drop ends an errand; what was said stays in the log. One that is not there is no error.
 	Drop(ctx context.Context, key tidemark.Key, id string) error
@@ -39,7 +42,7 @@ type Delegates interface {
 	Read(ctx context.Context, key tidemark.Key, entry tidemark.EntryID, offset int) (string, error)
 }
 
-// Voices are what [Errands] are beside, where an agent may look after conversations and speak in them.
+// Voices are conversations that an agent may look after and speak in.
 type Voices interface {
 	// Occupied reports whether a conversation has work. One that is not there has none.
 	Occupied(ctx context.Context, key tidemark.Key) (bool, error)
@@ -58,19 +61,10 @@ type FarSessions struct {
 	Transport func(key tidemark.Key) http.RoundTripper
 }
 
-var (
-	_ Sessions  = (*FarSessions)(nil)
-	_ Errands   = (*FarSessions)(nil)
-	_ Delegates = (*FarSessions)(nil)
-	_ Voices    = (*FarSessions)(nil)
-)
+var _ Sessions = (*FarSessions)(nil)
 
 // What the object of a session is asked.
 type (
-	keyed[Q any] struct {
-		Key tidemark.Key `json:"key"`
-		Ask Q            `json:"ask"`
-	}
 	reading struct {
 		Entry  tidemark.EntryID `json:"entry"`
 		Offset int              `json:"offset,omitempty"`
@@ -82,41 +76,27 @@ type (
 	}
 )
 
-// AnswerSession answers another object for the sessions that live here, with what they have of [Errands], [Delegates]
-// and [Voices]. It checks no token: the host must not let requests from outside come here.
+// AnswerSession answers another object for the sessions that live here. It checks no token: the host must not let requests
+// from outside come here.
 func AnswerSession(w http.ResponseWriter, r *http.Request, here Sessions) {
-	answers := map[string]host.Answer{"recall": answering(here.Recall)}
-	if e, ok := here.(Errands); ok {
-		answers["start"], answers["work"], answers["decide"], answers["relay"] = obeying(e.Start), answering(e.Work), obeying(e.Decide), obeying(e.Relay)
-	}
-	if d, ok := here.(Delegates); ok {
-		answers["drop"] = obeying(d.Drop)
-		answers["read"] = answering(func(ctx context.Context, key tidemark.Key, q reading) (string, error) {
-			return d.Read(ctx, key, q.Entry, q.Offset)
-		})
-	}
-	if v, ok := here.(Voices); ok {
-		answers["occupied"] = answering(func(ctx context.Context, key tidemark.Key, _ any) (bool, error) { return v.Occupied(ctx, key) })
-		answers["where"] = answering(func(ctx context.Context, key tidemark.Key, _ any) (tidemark.Origin, error) {
-			return v.Correspondent(ctx, key)
-		})
-		answers["say"] = obeying(func(ctx context.Context, key tidemark.Key, q saying) error {
-			return v.Say(ctx, key, q.ID, q.To, q.Text)
-		})
-	}
-	host.Serve(w, r, strings.TrimPrefix(r.URL.Path, SessionPath), answers)
-}
-
-func answering[Q, A any](f func(context.Context, tidemark.Key, Q) (A, error)) host.Answer {
-	return host.Answering(func(ctx context.Context, q keyed[Q]) (A, error) { return f(ctx, q.Key, q.Ask) })
-}
-
-func obeying[Q any](f func(context.Context, tidemark.Key, Q) error) host.Answer {
-	return host.Obeying(func(ctx context.Context, q keyed[Q]) error { return f(ctx, q.Key, q.Ask) })
+	host.Serve(w, r, strings.TrimPrefix(r.URL.Path, SessionPath), map[string]host.Answer{
+		"recall": host.AnsweringTo(here.Recall), "start": host.ObeyingTo(here.Start), "work": host.AnsweringTo(here.Work),
+		"decide": host.ObeyingTo(here.Decide), "relay": host.ObeyingTo(here.Relay), "drop": host.ObeyingTo(here.Drop),
+		"read": host.AnsweringTo(func(ctx context.Context, key tidemark.Key, q reading) (string, error) {
+			return here.Read(ctx, key, q.Entry, q.Offset)
+		}),
+		"occupied": host.AnsweringTo(func(ctx context.Context, key tidemark.Key, _ any) (bool, error) { return here.Occupied(ctx, key) }),
+		"where": host.AnsweringTo(func(ctx context.Context, key tidemark.Key, _ any) (tidemark.Origin, error) {
+			return here.Correspondent(ctx, key)
+		}),
+		"say": host.ObeyingTo(func(ctx context.Context, key tidemark.Key, q saying) error {
+			return here.Say(ctx, key, q.ID, q.To, q.Text)
+		}),
+	})
 }
 
 func send[A any](ctx context.Context, s *FarSessions, what string, key tidemark.Key, q any) (A, error) {
-	out, err := host.Call[A](ctx, s.Transport(key), "http://session"+SessionPath+what, keyed[any]{key, q})
+	out, err := host.Call[A](ctx, s.Transport(key), "http://session"+SessionPath+what, host.Keyed[any]{Key: key, Ask: q})
 	if err != nil && what != "recall" { // which says by itself whom it asked
 		err = fmt.Errorf("ask session %s to %s: %w", key, what, err)
 	}

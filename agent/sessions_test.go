@@ -98,20 +98,6 @@ func TestErrandsFromAfar(t *testing.T) {
 			t.Errorf("%s: refused by %v", c.want, err)
 		}
 	}
-	lame := &agent.FarSessions{Transport: func(tidemark.Key) http.RoundTripper {
-		return handler(func(w http.ResponseWriter, r *http.Request) {
-			agent.AnswerSession(w, r, struct {
-				agent.Sessions
-				agent.Errands
-			}{h, h})
-		})
-	}}
-	if err := lame.Drop(ctx, key, "e1"); err == nil {
-		t.Error("sessions that delegate nothing drop an errand")
-	}
-	if err := lame.Say(ctx, key, "i1", tidemark.Address{}, "hello"); err == nil {
-		t.Error("sessions without a voice say something")
-	}
 }
 
 // TestRanFromAfar: the end of a run comes from another object, too.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/skill"
 )
@@ -89,16 +90,16 @@ func (sk *skillset) skills(ctx context.Context) ([]Skill, error) {
 }
 
 func (sk *skillset) keptSkills(ctx context.Context) (k kept, err error) {
-	rows, err := sk.cfg.DB.Query(ctx, `SELECT version, at, list FROM agent_skills WHERE agent = ? LIMIT 1`, sk.cfg.Name)
-	if err != nil || len(rows) == 0 {
+	r, err := host.First(ctx, sk.cfg.DB, "read skills", `SELECT version, at, list FROM agent_skills WHERE agent = ? LIMIT 1`, sk.cfg.Name)
+	if r == nil {
 		return k, err
 	}
-	k.version, k.known = rows[0].Int(0), rows[0].Text(2) != ""
-	if at := rows[0].Int(1); at > 0 {
+	k.version, k.known = r.Int(0), r.Text(2) != ""
+	if at := r.Int(1); at > 0 {
 		k.at = time.UnixMilli(at)
 	}
 	if k.known {
-		err = json.Unmarshal(rows[0].Bytes(2), &k)
+		err = json.Unmarshal(r.Bytes(2), &k)
 	}
 	return k, err
 }
@@ -345,9 +346,6 @@ func (sk *skillset) DeleteSkill(ctx context.Context, name, file string) error {
 
 // skillsChanged has the next who asks look into the bucket. What was read of files that did not change stays known.
 func (sk *skillset) skillsChanged(ctx context.Context) error {
-	if _, err := sk.keptSkills(ctx); err != nil { // the table is there
-		return err
-	}
 	return sk.cfg.DB.Tx(ctx, []tidemark.Stmt{{SQL: `INSERT INTO agent_skills(agent, version, at, list) VALUES(?, 1, 0, '')
 		ON CONFLICT(agent) DO UPDATE SET version = version + 1, at = 0`, Args: []any{sk.cfg.Name}}})
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/snapshot"
 )
@@ -87,16 +88,14 @@ func (d *directory) Tree(ctx context.Context, cursor string, limit int, newest b
 	if err != nil {
 		return nil, "", fmt.Errorf("list snapshots: %w", err)
 	}
-	for i, r := range rows {
-		if len(page) == limit {
-			return page, fmt.Sprintf("%d@%s", rows[i-1].Int(1), rows[i-1].Text(2)), nil
-		}
+	rows, next = paged(rows, limit, func(r tidemark.Row) string { return fmt.Sprintf("%d@%s", r.Int(1), r.Text(2)) })
+	for _, r := range rows {
 		page = append(page, r.Bytes(0))
 	}
-	return page, "", nil
+	return page, next, nil
 }
 
 // Snapshot returns one of them by its id, which for a branch is its key; an unknown one is tidemark.ErrNotFound.
 func (d *directory) Snapshot(ctx context.Context, id string) (snapshot.Node, error) {
-	return one(ctx, d.core, "read snapshots", fmt.Sprintf("snapshot %.80q", id), decoded[snapshot.Node], `SELECT node FROM agent_nodes n WHERE agent = ? AND id = ? AND `+isShown+` LIMIT 1`, d.cfg.Name, id)
+	return host.One(ctx, d.cfg.DB, "read snapshots", fmt.Sprintf("snapshot %.80q", id), host.JSON[snapshot.Node], `SELECT node FROM agent_nodes n WHERE agent = ? AND id = ? AND `+isShown+` LIMIT 1`, d.cfg.Name, id)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/archive"
+	"github.com/tidemark-ai/tidemark/host"
 )
 
 const (
@@ -81,12 +82,11 @@ func (a *Agent) planSweep(ctx context.Context, at time.Time) error {
 // sweep, schedules. It returns when it wants to be called again. It is called at the start of a host and by its
 // alarm; calling it too often does no harm.
 func (a *Agent) Wake(ctx context.Context) (next time.Time, err error) {
-	rows, err := a.cfg.DB.Query(ctx, `SELECT DISTINCT path FROM agent_sections WHERE agent = ? AND done = 0 LIMIT ?`, a.cfg.Name, wakePaths)
+	paths, err := host.Read(ctx, a.cfg.DB, "wake agent "+a.cfg.Name, host.Text, `SELECT DISTINCT path FROM agent_sections WHERE agent = ? AND done = 0 LIMIT ?`, a.cfg.Name, wakePaths)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("wake agent %s: %w", a.cfg.Name, err)
+		return time.Time{}, err
 	}
-	for _, r := range rows {
-		path := r.Text(0)
+	for _, path := range paths {
 		a.guarded(ctx, path, func() error { return a.flush(ctx, path) })
 	}
 	if err := a.indexPending(ctx); err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/host"
 )
 
 // Bounds of what is kept of windows.
@@ -69,13 +70,7 @@ func (d *directory) Windows(ctx context.Context, learned []tidemark.Window) ([]t
 
 // Windows returns what the agents of a database keep of windows.
 func Windows(ctx context.Context, db tidemark.DB, now time.Time) ([]tidemark.Window, error) {
-	rows, err := db.Query(ctx, `SELECT model, tokens, learned_from, until FROM agent_windows WHERE until > ? ORDER BY until DESC LIMIT ?`, now.UnixMilli(), maxWindows)
-	if err != nil {
-		return nil, fmt.Errorf("read windows: %w", err)
-	}
-	var out []tidemark.Window
-	for _, r := range rows {
-		out = append(out, tidemark.Window{Model: r.Text(0), Tokens: tidemark.Tokens(r.Int(1)), From: tidemark.WindowFrom(r.Text(2)), Until: time.UnixMilli(r.Int(3)).UTC()})
-	}
-	return out, nil
+	return host.Read(ctx, db, "read windows", func(r tidemark.Row) (tidemark.Window, error) {
+		return tidemark.Window{Model: r.Text(0), Tokens: tidemark.Tokens(r.Int(1)), From: tidemark.WindowFrom(r.Text(2)), Until: host.UTC(r.Int(3))}, nil
+	}, `SELECT model, tokens, learned_from, until FROM agent_windows WHERE until > ? ORDER BY until DESC LIMIT ?`, now.UnixMilli(), maxWindows)
 }

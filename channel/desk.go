@@ -62,7 +62,7 @@ func (b *Book) lately(d time.Duration) (from, to int64) {
 }
 
 // bookTables are those of an agent's desk.
-var bookTables = [][]string{{
+var bookTables = []string{
 	// was: the standing before this one, which is since at.
 	`CREATE TABLE channel_people(platform TEXT NOT NULL, name TEXT NOT NULL, standing TEXT NOT NULL DEFAULT '', was TEXT NOT NULL DEFAULT '',
 		called TEXT NOT NULL DEFAULT '', at INTEGER NOT NULL, PRIMARY KEY(platform, name)) WITHOUT ROWID`,
@@ -73,7 +73,7 @@ var bookTables = [][]string{{
 	`CREATE TABLE channel_codes(platform TEXT NOT NULL, name TEXT NOT NULL, code TEXT NOT NULL, called TEXT NOT NULL, names TEXT NOT NULL, asked TEXT NOT NULL,
 		key TEXT NOT NULL DEFAULT '', reply TEXT NOT NULL DEFAULT '{}', at INTEGER NOT NULL, PRIMARY KEY(platform, name)) WITHOUT ROWID`,
 	`CREATE TABLE channel_wrong(n INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL)`,
-}}
+}
 
 // Book is a [Desk] in a database: that of the agent.
 //
@@ -158,12 +158,12 @@ func (b *Book) Knock(ctx context.Context, k Knock) (string, error) {
 		return "", fmt.Errorf("note who knocks on %s: %w", k.Platform, err)
 	}
 	// A life that ended before it told the code asks again.
-	rows, err := b.db.Query(ctx, `SELECT code FROM channel_codes WHERE platform = ? AND name = ? AND asked = ? AND at BETWEEN ? AND ? LIMIT 1`,
+	code, err = host.One(ctx, b.db, "look up a code", "a code", host.Text, `SELECT code FROM channel_codes WHERE platform = ? AND name = ? AND asked = ? AND at BETWEEN ? AND ? LIMIT 1`,
 		k.Platform, names[0], k.Message, from, to)
-	if err != nil || len(rows) == 0 {
-		return "", err
+	if errors.Is(err, tidemark.ErrNotFound) {
+		err = nil
 	}
-	return rows[0].Text(0), nil
+	return code, err
 }
 
 // newCode draws a code that cannot be guessed: 40 bits, and few tries.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/host"
 )
 
 // Who implements [Desk].
@@ -74,7 +75,7 @@ func (b *Book) find(ctx context.Context, platform string, names []string) (f fou
 			(SELECT group_concat(o.alias, char(10)) FROM channel_names o WHERE o.platform = a.platform AND o.name = a.name AND (o.until = 0 OR o.until BETWEEN ? AND ?)),
 			p.was, p.at
 		FROM channel_names a JOIN channel_people p ON p.platform = a.platform AND p.name = a.name
-		WHERE a.platform = ? AND (a.until = 0 OR a.until BETWEEN ? AND ?) AND a.alias IN (?`+strings.Repeat(", ?", len(names)-1)+`) LIMIT 20`, args...)
+		WHERE a.platform = ? AND (a.until = 0 OR a.until BETWEEN ? AND ?) AND a.alias IN (`+host.Marks(len(names))+`) LIMIT 20`, args...)
 	if err != nil {
 		return f, fmt.Errorf("look up a person on %s: %w", platform, err)
 	}
@@ -150,12 +151,8 @@ func (b *Book) free(ctx context.Context, platform, want string) (string, error) 
 		if i > 1 {
 			name = fmt.Sprintf("%s~%d", want, i)
 		}
-		rows, err := b.db.Query(ctx, `SELECT 1 FROM channel_people WHERE platform = ? AND name = ? LIMIT 1`, platform, name)
-		if err != nil {
-			return "", fmt.Errorf("look up a name on %s: %w", platform, err)
-		}
-		if len(rows) == 0 {
-			return name, nil
+		if n, err := host.Number(ctx, b.db, "look up a name on "+platform, `SELECT 1 FROM channel_people WHERE platform = ? AND name = ? LIMIT 1`, platform, name); err != nil || n == 0 {
+			return name, err
 		}
 	}
 	return "", fmt.Errorf("name %.40q on %s had %d owners: %w", want, platform, most, tidemark.ErrTooLarge)
@@ -222,7 +219,7 @@ func (b *Book) taken(ctx context.Context, a Alias, had []string) error {
 		args = append(args, n)
 	}
 	err := b.db.Tx(ctx, []tidemark.Stmt{{SQL: `DELETE FROM channel_names WHERE platform = ? AND alias = ? AND NOT EXISTS (SELECT 1 FROM channel_names o
-		WHERE o.platform = channel_names.platform AND o.name = channel_names.name AND o.until > 0 AND o.alias IN (?` + strings.Repeat(", ?", len(had)-1) + `))`, Args: args}})
+		WHERE o.platform = channel_names.platform AND o.name = channel_names.name AND o.until > 0 AND o.alias IN (` + host.Marks(len(had)) + `))`, Args: args}})
 	if err != nil {
 		return fmt.Errorf("note whose a number is on %s: %w", a.Platform, err)
 	}

@@ -67,7 +67,7 @@ type Ingress struct {
 }
 
 // bodyTables hold what was received and not worked off.
-var bodyTables = [][]string{{
+var bodyTables = []string{
 	// A webhook as it came, until all that it tells is a row of its own; a long one has a second piece.
 	// due: when it is looked at, negative for one that cannot be read. ended: when it was given up.
 	`CREATE TABLE channel_bodies(n INTEGER PRIMARY KEY AUTOINCREMENT, platform TEXT NOT NULL, hash TEXT NOT NULL, piece INTEGER NOT NULL DEFAULT 0,
@@ -80,10 +80,7 @@ var bodyTables = [][]string{{
 		error TEXT NOT NULL DEFAULT '', ended INTEGER NOT NULL DEFAULT 0, unset INTEGER NOT NULL DEFAULT 0, files INTEGER NOT NULL DEFAULT 0,
 		UNIQUE(platform, name))`,
 	`CREATE INDEX channel_lanes ON channel_arrivals(lane, due)`,
-}}
-
-// tableSpace is the name of the tables' version.
-const tableSpace = "channel"
+}
 
 // OpenIngress opens an Ingress, for a life that ends with the context. What another life left begins
 // with the next Wake.
@@ -100,7 +97,7 @@ func OpenIngress(life context.Context, c Config) (*Ingress, error) {
 	if c.MaxShown <= 0 {
 		c.MaxShown = defaultMaxShown
 	}
-	return &Ingress{Config: c, life: life, more: make(chan struct{}, 1)}, host.Migrate(life, c.DB, tableSpace, bodyTables)
+	return &Ingress{Config: c, life: life, more: make(chan struct{}, 1)}, host.Migrate(life, c.DB, "channel", bodyTables)
 }
 
 // Handshake answers the GET by which a platform tries its address.
@@ -328,22 +325,18 @@ func (g *Ingress) schedule(at time.Time) {
 
 // nextDue returns when the next body or arrival is due.
 func nextDue(ctx context.Context, db tidemark.DB, now time.Time) (time.Time, error) {
-	far := now.Add(farOff).UnixMilli()
-	rows, err := db.Query(ctx, `SELECT min(CASE WHEN due > ? THEN 1 ELSE due END) FROM (SELECT due FROM channel_bodies WHERE due >= 0 AND piece = 0 UNION ALL SELECT due FROM channel_arrivals WHERE due >= 0) LIMIT 1`, far)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("look what is due: %w", err)
+	ms, err := host.Number(ctx, db, "look what is due", `SELECT min(CASE WHEN due > ? THEN 1 ELSE max(due, 1) END) FROM (SELECT due FROM channel_bodies WHERE due >= 0 AND piece = 0 UNION ALL SELECT due FROM channel_arrivals WHERE due >= 0) LIMIT 1`,
+		now.Add(farOff).UnixMilli())
+	if err != nil || ms == 0 {
+		return time.Time{}, err
 	}
-	if len(rows) == 0 || rows[0].Null(0) {
-		return time.Time{}, nil
-	}
-	return time.UnixMilli(max(rows[0].Int(0), 1)), nil
+	return time.UnixMilli(ms), nil
 }
 
 // Left returns when an Ingress that is to be opened on a database has something to do, zero for never;
 // it changes nothing.
 func Left(ctx context.Context, db tidemark.DB, now time.Time) (time.Time, error) {
-	rows, err := db.Query(ctx, `SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'channel_arrivals' LIMIT 1`)
-	if err != nil || len(rows) == 0 {
+	if there, err := host.HasTable(ctx, db, "channel_arrivals"); err != nil || !there {
 		return time.Time{}, err
 	}
 	return nextDue(ctx, db, now)

@@ -1,7 +1,6 @@
 package channel
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
@@ -43,36 +43,32 @@ const maxListed = 1000
 
 // List returns who waits for a code to be entered, and everyone of a standing.
 func (b *Book) List(ctx context.Context) (Listing, error) {
-	out := Listing{Pending: []Pending{}, People: []Known{}}
+	var out Listing
 	from, to := b.lately(codeLife)
-	rows, err := b.db.Query(ctx, `SELECT platform, name, called, code, at FROM channel_codes WHERE at BETWEEN ? AND ? ORDER BY at LIMIT ?`, from, to, maxListed)
+	pending, err := host.Read(ctx, b.db, "list who knocked", func(r tidemark.Row) (Pending, error) {
+		return Pending{r.Text(0), r.Text(1), r.Text(2), r.Text(3), host.UTC(r.Int(4)).Add(codeLife)}, nil
+	}, `SELECT platform, name, called, code, at FROM channel_codes WHERE at BETWEEN ? AND ? ORDER BY at LIMIT ?`, from, to, maxListed)
 	if err != nil {
-		return out, fmt.Errorf("list who knocked: %w", err)
+		return out, err
 	}
-	for _, r := range rows {
-		out.Pending = append(out.Pending, Pending{r.Text(0), r.Text(1), r.Text(2), r.Text(3), time.UnixMilli(r.Int(4)).Add(codeLife).UTC()})
-	}
-	rows, err = b.db.Query(ctx, selectKnown+` WHERE p.standing <> '' ORDER BY p.at LIMIT ?`, maxListed)
+	people, err := host.Read(ctx, b.db, "list people", knownOf, selectKnown+` WHERE p.standing <> '' ORDER BY p.at LIMIT ?`, maxListed)
 	if err != nil {
-		return out, fmt.Errorf("list people: %w", err)
+		return out, err
 	}
-	for _, r := range rows {
-		out.People = append(out.People, knownOf(r))
-	}
-	return out, nil
+	return Listing{pending, people}, nil
 }
 
 const selectKnown = `SELECT p.platform, p.name, p.called, p.standing, p.at,
 	(SELECT group_concat(a.alias, char(10)) FROM channel_names a WHERE a.platform = p.platform AND a.name = p.name AND a.until = 0)
 	FROM channel_people p`
 
-func knownOf(r tidemark.Row) Known {
-	k := Known{Channel: r.Text(0), Name: r.Text(1), Called: r.Text(2), Standing: Standing(r.Text(3)), Since: time.UnixMilli(r.Int(4)).UTC()}
+func knownOf(r tidemark.Row) (Known, error) {
+	k := Known{Channel: r.Text(0), Name: r.Text(1), Called: r.Text(2), Standing: Standing(r.Text(3)), Since: host.UTC(r.Int(4))}
 	if names := r.Text(5); names != "" {
 		k.Names = strings.Split(names, "\n")
 	}
 	slices.Sort(k.Names)
-	return k
+	return k, nil
 }
 
 // Approve lets the one in who was told a code. Small letters and a hyphen are forgiven.
@@ -84,32 +80,32 @@ func knownOf(r tidemark.Row) Known {
 func (b *Book) Approve(ctx context.Context, code string, as Standing) (Known, error) {
 	code = strings.ToUpper(strings.NewReplacer("-", "", " ", "").Replace(strings.TrimSpace(code)))
 	tried, to := b.lately(wrongSpan)
-	rows, err := b.db.Query(ctx, `SELECT count(*) FROM channel_wrong WHERE at BETWEEN ? AND ? LIMIT 1`, tried, to)
+	wrong, err := host.Number(ctx, b.db, "count wrong codes", `SELECT count(*) FROM channel_wrong WHERE at BETWEEN ? AND ? LIMIT 1`, tried, to)
 	if err != nil {
-		return Known{}, fmt.Errorf("count wrong codes: %w", err)
+		return Known{}, err
 	}
-	if len(rows) > 0 && rows[0].Int(0) >= maxWrong {
+	if wrong >= maxWrong {
 		return Known{}, fmt.Errorf("%d wrong codes in %s; try again later: %w", maxWrong, wrongSpan, tidemark.ErrBusy)
 	}
 	told, to := b.lately(codeLife)
-	rows, err = b.db.Query(ctx, `SELECT platform, names, called, key, reply FROM channel_codes WHERE code = ? AND at BETWEEN ? AND ? LIMIT 1`, code, told, to)
+	r, err := host.First(ctx, b.db, "look up a code", `SELECT platform, names, called, key, reply FROM channel_codes WHERE code = ? AND at BETWEEN ? AND ? LIMIT 1`, code, told, to)
 	if err != nil {
-		return Known{}, fmt.Errorf("look up a code: %w", err)
+		return Known{}, err
 	}
-	if len(rows) == 0 {
+	if r == nil {
 		err := b.db.Tx(ctx, []tidemark.Stmt{
 			{SQL: `DELETE FROM channel_wrong WHERE at NOT BETWEEN ? AND ?`, Args: []any{tried, to}},
 			{SQL: `INSERT INTO channel_wrong(at) VALUES(?)`, Args: []any{b.rt.Now().UnixMilli()}},
 		})
 		return Known{}, errors.Join(fmt.Errorf("nobody was told that code in the last hour: %w", tidemark.ErrNotFound), err)
 	}
-	platform, names := rows[0].Text(0), strings.Split(rows[0].Text(1), "\n")
+	platform, names := r.Text(0), strings.Split(r.Text(1), "\n")
 	if as, err = b.beside(ctx, platform, names, as); err != nil {
 		return Known{}, err
 	}
-	k, err := b.admit(ctx, platform, names, rows[0].Text(2), as)
+	k, err := b.admit(ctx, platform, names, r.Text(2), as)
 	if err == nil && as != Blocked {
-		err = b.welcome(ctx, code, rows[0])
+		err = b.welcome(ctx, code, r)
 	}
 	return k, err
 }
@@ -134,13 +130,12 @@ func (b *Book) beside(ctx context.Context, platform string, names []string, as S
 // welcome tells a person that they are let in, by the row of their code. They are, whatever becomes of it.
 func (b *Book) welcome(ctx context.Context, code string, r tidemark.Row) error {
 	var to tidemark.Address
-	key := tidemark.Key(r.Text(3))
-	if b.to == nil || key == "" { // asked before codes had an address
+	if b.to == nil {
 		return nil
 	}
 	err := json.Unmarshal(r.Bytes(4), &to)
 	if err == nil {
-		err = b.to.Say(ctx, key, "welcome/"+code, to, "You are let in.")
+		err = b.to.Say(ctx, tidemark.Key(r.Text(3)), "welcome/"+code, to, "You are let in.")
 	}
 	if err != nil {
 		return fmt.Errorf("%s is let in, and could not be told: %w", r.Text(2), err)
@@ -167,7 +162,7 @@ func Named(platform, name string) (string, error) {
 		wrong = fmt.Sprintf("channel %.40q: there is whatsapp and telegram", platform)
 	case platform == "telegram" && (digits == "" || digits != name):
 		wrong = fmt.Sprintf("%.60q is no id of Telegram; it is a number such as 123456789 and no @name (a code, or `tidemark pairing ls`, names who wrote to you)", name)
-	case platform == "whatsapp" && digits == "" && !businessID(name):
+	case platform == "whatsapp" && digits == "" && !BusinessID(name):
 		wrong = fmt.Sprintf("%.60q is no name on WhatsApp; give a phone number with its country, such as +49 151 23456789, or an id such as US.13491208655302741918", name)
 	case platform == "whatsapp" && digits != "" && (len(digits) < leastPhone || len(digits) > mostPhone):
 		wrong = fmt.Sprintf("%.60q has %d digits; a phone number with its country has %d to %d", name, len(digits), leastPhone, mostPhone)
@@ -189,9 +184,9 @@ const (
 // parentMark follows the country in the id of an account's parent.
 const parentMark = ".ENT."
 
-// businessID reports whether a name is an id of WhatsApp's: a country, a point, letters and digits, and
+// BusinessID reports whether a name is an id of WhatsApp's: a country, a point, letters and digits, and
 // ENT between for an account's parent.
-func businessID(name string) bool {
+func BusinessID(name string) bool {
 	country, rest, ok := strings.Cut(name, ".")
 	rest = strings.TrimPrefix(rest, parentMark[1:])
 	return ok && len(country) == 2 && strings.Trim(country, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == "" && rest != "" && len(rest) <= maxName/2 &&
@@ -259,12 +254,12 @@ func (b *Book) holder(ctx context.Context, platform, name string) (now, was Know
 		{&was, ` = (` + alias + `> 0)`, []any{platform, platform, name}},
 		{&was, ` = ? AND NOT EXISTS (` + alias + `= 0 AND name = p.name)`, []any{platform, name, platform, name}},
 	} {
-		rows, err := b.db.Query(ctx, selectKnown+` WHERE p.platform = ? AND p.name`+q.sql+` LIMIT 1`, q.args...)
+		found, err := host.Read(ctx, b.db, "look up a name on "+platform, knownOf, selectKnown+` WHERE p.platform = ? AND p.name`+q.sql+` LIMIT 1`, q.args...)
 		if err != nil {
-			return now, was, fmt.Errorf("look up a name on %s: %w", platform, err)
+			return now, was, err
 		}
-		if len(rows) > 0 && (q.into.Name == "" || q.into.Standing == Stranger) {
-			*q.into = knownOf(rows[0])
+		if len(found) > 0 && (q.into.Name == "" || q.into.Standing == Stranger) {
+			*q.into = found[0]
 		}
 	}
 	return now, was, nil
@@ -301,9 +296,5 @@ func (b *Book) set(ctx context.Context, platform, person string, names []string,
 	if err := b.db.Tx(ctx, stmts); err != nil {
 		return Known{}, fmt.Errorf("note a person on %s: %w", platform, err)
 	}
-	rows, err := b.db.Query(ctx, selectKnown+` WHERE p.platform = ? AND p.name = ? LIMIT 1`, platform, person)
-	if err != nil || len(rows) == 0 {
-		return Known{}, fmt.Errorf("look up a person on %s: %w", platform, cmp.Or(err, tidemark.ErrNotFound))
-	}
-	return knownOf(rows[0]), nil
+	return host.One(ctx, b.db, "look up a person on "+platform, "look up a person on "+platform, knownOf, selectKnown+` WHERE p.platform = ? AND p.name = ? LIMIT 1`, platform, person)
 }

@@ -28,10 +28,6 @@ const (
 
 // What is asked of more than one value.
 type (
-	keyed[Q any] struct {
-		Key tidemark.Key `json:"key"`
-		Ask Q            `json:"ask"`
-	}
 	saying struct {
 		ID   string           `json:"id"`
 		To   tidemark.Address `json:"to"`
@@ -68,7 +64,7 @@ func (p *Peers) Say(ctx context.Context, key tidemark.Key, id string, to tidemar
 }
 
 func (p *Peers) tell(ctx context.Context, what string, key tidemark.Key, q any) error {
-	_, err := ask[any](ctx, p.Runtime, p.Transport(key), what, keyed[any]{key, q})
+	_, err := ask[any](ctx, p.Runtime, p.Transport(key), what, host.Keyed[any]{Key: key, Ask: q})
 	return err
 }
 
@@ -132,8 +128,8 @@ func (d *FarDesk) Rename(ctx context.Context, al Alias) error {
 func Peer(w http.ResponseWriter, r *http.Request, sessions Sessions, desk Desk) {
 	answers := map[string]host.Answer{}
 	if sessions != nil {
-		answers["post"], answers["status"] = obeying(sessions.Post), obeying(sessions.Delivered)
-		answers["say"] = obeying(func(ctx context.Context, key tidemark.Key, q saying) error {
+		answers["post"], answers["status"] = host.ObeyingTo(sessions.Post), host.ObeyingTo(sessions.Delivered)
+		answers["say"] = host.ObeyingTo(func(ctx context.Context, key tidemark.Key, q saying) error {
 			return sessions.Say(ctx, key, q.ID, q.To, q.Text)
 		})
 	}
@@ -144,10 +140,6 @@ func Peer(w http.ResponseWriter, r *http.Request, sessions Sessions, desk Desk) 
 		answers["knock"], answers["rename"] = host.Answering(desk.Knock), host.Obeying(desk.Rename)
 	}
 	host.Serve(w, r, strings.TrimPrefix(r.URL.Path, PeerPath), answers)
-}
-
-func obeying[Q any](f func(context.Context, tidemark.Key, Q) error) host.Answer {
-	return host.Obeying(func(ctx context.Context, q keyed[Q]) error { return f(ctx, q.Key, q.Ask) })
 }
 
 // ask carries a question to another object.

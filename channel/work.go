@@ -198,15 +198,7 @@ func (g *Ingress) dueArgs() []any {
 
 // lanes lists those that have something due, in the order of what came first.
 func (g *Ingress) lanes(ctx context.Context) ([]string, error) {
-	rows, err := g.DB.Query(ctx, `SELECT lane FROM channel_arrivals WHERE `+isDue+` GROUP BY lane ORDER BY min(n) LIMIT ?`, append(g.dueArgs(), maxLanes)...)
-	if err != nil {
-		return nil, fmt.Errorf("look up lanes: %w", err)
-	}
-	lanes := make([]string, len(rows))
-	for i, r := range rows {
-		lanes[i] = r.Text(0)
-	}
-	return lanes, nil
+	return host.Read(ctx, g.DB, "look up lanes", host.Text, `SELECT lane FROM channel_arrivals WHERE `+isDue+` GROUP BY lane ORDER BY min(n) LIMIT ?`, append(g.dueArgs(), maxLanes)...)
 }
 
 // Lanes of what no person wrote.
@@ -301,13 +293,13 @@ func (g *Ingress) drive(ctx context.Context, lane string) bool {
 // head returns the first of a lane that is due, nil for none, and whether it is the last, too.
 func (g *Ingress) head(ctx context.Context, lane string) (t *task, last bool, err error) {
 	args := append([]any{lane}, g.dueArgs()...)
-	rows, err := g.DB.Query(ctx, `SELECT n, platform, tries, arrival, files, unset, (SELECT count(*) FROM (SELECT 1 FROM channel_arrivals WHERE lane = ? AND `+isDue+` LIMIT 2))
+	r, err := host.First(ctx, g.DB, "look up a lane", `SELECT n, platform, tries, arrival, files, unset, (SELECT count(*) FROM (SELECT 1 FROM channel_arrivals WHERE lane = ? AND `+isDue+` LIMIT 2))
 		FROM channel_arrivals WHERE lane = ? AND `+isDue+` ORDER BY at, n LIMIT 1`, append(args, args...)...)
-	if err != nil || len(rows) == 0 {
+	if r == nil {
 		return nil, true, err
 	}
-	t = &task{n: rows[0].Int(0), platform: rows[0].Text(1), tries: int(rows[0].Int(2)), files: int(rows[0].Int(4)), unset: rows[0].Int(5)}
-	return t, rows[0].Int(6) == 1, json.Unmarshal(rows[0].Bytes(3), &t.arrival)
+	t = &task{n: r.Int(0), platform: r.Text(1), tries: int(r.Int(2)), files: int(r.Int(4)), unset: r.Int(5)}
+	return t, r.Int(6) == 1, json.Unmarshal(r.Bytes(3), &t.arrival)
 }
 
 // safely does an arrival; one that panics must not end the work of all others.
@@ -383,23 +375,13 @@ type Stuck struct {
 
 // GivenUp lists what was given up in a database, newest first. One that holds no Ingress has nothing.
 func GivenUp(ctx context.Context, db tidemark.DB) ([]Stuck, error) {
-	rows, err := db.Query(ctx, `SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'channel_arrivals' LIMIT 1`)
-	if err != nil || len(rows) == 0 {
+	if there, err := host.HasTable(ctx, db, "channel_arrivals"); err != nil || !there {
 		return nil, err
 	}
-	if err := host.Migrate(ctx, db, tableSpace, bodyTables); err != nil { // whoever holds no Ingress yet looks, too
-		return nil, err
-	}
-	rows, err = db.Query(ctx, `SELECT n, platform, tries, error, ended FROM channel_arrivals WHERE due < 0
+	return host.Read(ctx, db, "list what was given up", func(r tidemark.Row) (Stuck, error) {
+		return Stuck{N: r.Int(0), Channel: r.Text(1), Tries: int(r.Int(2)), Error: r.Text(3), At: host.UTC(r.Int(4))}, nil
+	}, `SELECT n, platform, tries, error, ended FROM channel_arrivals WHERE due < 0
 		UNION ALL SELECT n, platform, 0, error, ended FROM channel_bodies WHERE due < 0 AND piece = 0 ORDER BY ended DESC, n DESC LIMIT ?`, maxListed)
-	if err != nil {
-		return nil, fmt.Errorf("list what was given up: %w", err)
-	}
-	out := make([]Stuck, len(rows))
-	for i, r := range rows {
-		out[i] = Stuck{N: r.Int(0), Channel: r.Text(1), Tries: int(r.Int(2)), Error: r.Text(3), At: time.UnixMilli(r.Int(4)).UTC()}
-	}
-	return out, nil
 }
 
 func laneKind(lane string) string {

@@ -1,6 +1,7 @@
 package channel
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/clip"
 )
 
@@ -49,15 +51,8 @@ func (g *Ingress) unpack(ctx context.Context) (found bool, err error) {
 
 // whole reads the pieces of a body.
 func (g *Ingress) whole(ctx context.Context, platform, hash string) ([]byte, error) {
-	pieces, err := g.DB.Query(ctx, `SELECT bytes FROM channel_bodies WHERE platform = ? AND hash = ? ORDER BY piece LIMIT 9`, platform, hash)
-	if err != nil {
-		return nil, fmt.Errorf("read webhook: %w", err)
-	}
-	var body []byte
-	for _, p := range pieces {
-		body = append(body, p.Bytes(0)...)
-	}
-	return body, nil
+	pieces, err := host.Read(ctx, g.DB, "read webhook", func(r tidemark.Row) ([]byte, error) { return r.Bytes(0), nil }, `SELECT bytes FROM channel_bodies WHERE platform = ? AND hash = ? ORDER BY piece LIMIT 9`, platform, hash)
+	return bytes.Join(pieces, nil), err
 }
 
 // unpackOne gives the statements that put arrivals in the place of a body, or put it off: it was acknowledged,

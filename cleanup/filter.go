@@ -66,14 +66,6 @@ func (f *Filter) Ops() []Op { return f.ops }
 // Held returns how many bytes are held back.
 func (f *Filter) Held() int { return len(f.held) }
 
-// Strip parts a whole text.
-func Strip(text string) (visible string, ops []Op) {
-	var f Filter
-	visible = f.Push(text)
-	visible += f.End()
-	return visible, f.Ops()
-}
-
 func (f *Filter) step(b byte) {
 	gone := f.gone
 	f.gone = false

@@ -254,3 +254,11 @@ func BenchmarkFilter(b *testing.B) {
 		Strip(text)
 	}
 }
+
+// Strip parts a whole text.
+func Strip(text string) (visible string, ops []Op) {
+	var f Filter
+	visible = f.Push(text)
+	visible += f.End()
+	return visible, f.Ops()
+}

@@ -127,6 +127,22 @@ func Obeying[Q any](f func(context.Context, Q) error) Answer {
 	return Answering(func(ctx context.Context, q Q) (any, error) { return nil, f(ctx, q) })
 }
 
+// Keyed is a question to one of the sessions that live in an object.
+type Keyed[Q any] struct {
+	Key tidemark.Key `json:"key"`
+	Ask Q            `json:"ask"`
+}
+
+// AnsweringTo is [Answering] of a [Keyed] question.
+func AnsweringTo[Q, A any](f func(context.Context, tidemark.Key, Q) (A, error)) Answer {
+	return Answering(func(ctx context.Context, q Keyed[Q]) (A, error) { return f(ctx, q.Key, q.Ask) })
+}
+
+// ObeyingTo is [Obeying] of a [Keyed] question.
+func ObeyingTo[Q any](f func(context.Context, tidemark.Key, Q) error) Answer {
+	return Obeying(func(ctx context.Context, q Keyed[Q]) error { return f(ctx, q.Key, q.Ask) })
+}
+
 // Serve answers a [Call] by the name at the end of its path. One that nobody answers is refused as ErrInvalid.
 func Serve(w http.ResponseWriter, r *http.Request, name string, answers map[string]Answer) {
 	var out struct {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"strings"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
@@ -21,7 +20,7 @@ var _ tidemark.Log = (*Log)(nil)
 
 // Tables of the log. An entry's seq orders all logs of a database, so a branch and its base sort
 // together; AUTOINCREMENT never gives a number twice.
-var logTables = [][]string{{
+var logTables = []string{
 	`CREATE TABLE logs(
 		id TEXT PRIMARY KEY, key TEXT NOT NULL, base_log TEXT NOT NULL DEFAULT '', base_seq INTEGER NOT NULL DEFAULT 0,
 		previous TEXT NOT NULL DEFAULT '', created INTEGER NOT NULL) WITHOUT ROWID`,
@@ -33,7 +32,7 @@ var logTables = [][]string{{
 		payload TEXT NOT NULL)`,
 	`CREATE INDEX entries_log ON entries(log, seq)`,
 	`CREATE INDEX entries_kind ON entries(log, kind, seq)`,
-}}
+}
 
 // OpenLog returns the log of a database and brings its tables up to date.
 func OpenLog(ctx context.Context, db tidemark.DB) (*Log, error) {
@@ -63,15 +62,9 @@ func (l *Log) CreateStmt(i Info) tidemark.Stmt {
 
 // Info returns what is known of a log; an unknown one is ErrNotFound.
 func (l *Log) Info(ctx context.Context, id string) (Info, error) {
-	rows, err := l.DB.Query(ctx, `SELECT key, base_log, base_seq, previous, created FROM logs WHERE id = ? LIMIT 1`, id)
-	if err != nil {
-		return Info{}, fmt.Errorf("read log %s: %w", id, err)
-	}
-	if len(rows) == 0 {
-		return Info{}, fmt.Errorf("log %s: %w", id, tidemark.ErrNotFound)
-	}
-	r := rows[0]
-	return Info{ID: id, Key: tidemark.Key(r.Text(0)), BaseLog: r.Text(1), BaseSeq: r.Int(2), Previous: r.Text(3), Created: time.UnixMilli(r.Int(4))}, nil
+	return One(ctx, l.DB, "read log "+id, "log "+id, func(r tidemark.Row) (Info, error) {
+		return Info{ID: id, Key: tidemark.Key(r.Text(0)), BaseLog: r.Text(1), BaseSeq: r.Int(2), Previous: r.Text(3), Created: time.UnixMilli(r.Int(4))}, nil
+	}, `SELECT key, base_log, base_seq, previous, created FROM logs WHERE id = ? LIMIT 1`, id)
 }
 
 // AppendStmts returns the statements that add entries at the end of a log. Seq is the database's
@@ -146,26 +139,20 @@ func (l *Log) Append(ctx context.Context, log string, entries ...tidemark.Entry)
 	if err := l.DB.Tx(ctx, stmts); err != nil {
 		return fmt.Errorf("append to %s: %w", log, err)
 	}
+	ids := make([]tidemark.EntryID, len(entries))
+	for i, e := range entries {
+		ids[i] = e.ID
+	}
+	seqs, err := l.Seqs(ctx, ids)
 	for i := range entries {
-		seqs, err := l.Seqs(ctx, []tidemark.EntryID{entries[i].ID})
-		if err != nil {
-			return err
-		}
 		entries[i].Log, entries[i].Seq, entries[i].Hash = log, seqs[entries[i].ID], tidemark.HashOf(entries[i].Payload)
 	}
-	return nil
+	return err
 }
 
 // Ref returns the value of a ref; a missing one is ErrNotFound.
 func (l *Log) Ref(ctx context.Context, name string) (string, error) {
-	rows, err := l.DB.Query(ctx, `SELECT value FROM refs WHERE name = ? LIMIT 1`, name)
-	if err != nil {
-		return "", fmt.Errorf("read ref %s: %w", name, err)
-	}
-	if len(rows) == 0 {
-		return "", fmt.Errorf("ref %s: %w", name, tidemark.ErrNotFound)
-	}
-	return rows[0].Text(0), nil
+	return One(ctx, l.DB, "read ref "+name, "ref "+name, Text, `SELECT value FROM refs WHERE name = ? LIMIT 1`, name)
 }
 
 // MoveRef sets a ref if it still has the old value, else ErrConflict.
@@ -214,22 +201,17 @@ func (l *Log) Walk(ctx context.Context, log string, seq int64) iter.Seq2[tidemar
 			return
 		}
 		for _, s := range segments {
-			for top := s.To; ; {
-				rows, err := l.DB.Query(ctx, `SELECT `+entryColumns+` FROM entries WHERE log = ? AND seq <= ? ORDER BY seq DESC LIMIT ?`, s.Log, top, payloadPage)
-				if err != nil {
-					yield(tidemark.Entry{}, fmt.Errorf("walk log %s: %w", log, err))
+			top := s.To
+			for r, err := range Pages(ctx, l.DB, "walk log "+log, payloadPage, func() []any { return []any{s.Log, top} },
+				`SELECT `+entryColumns+` FROM entries WHERE log = ? AND seq <= ? ORDER BY seq DESC LIMIT ?`) {
+				var e tidemark.Entry
+				if err == nil {
+					e, err = scanEntry(r)
+				}
+				if !yield(e, err) || err != nil {
 					return
 				}
-				for _, r := range rows {
-					e, err := scanEntry(r)
-					if !yield(e, err) || err != nil {
-						return
-					}
-					top = e.Seq - 1
-				}
-				if len(rows) < payloadPage {
-					break
-				}
+				top = e.Seq - 1
 			}
 		}
 	}
@@ -281,7 +263,7 @@ func (l *Log) Seqs(ctx context.Context, ids []tidemark.EntryID) (map[tidemark.En
 		for i, id := range ids[:n] {
 			args[i] = string(id)
 		}
-		rows, err := l.DB.Query(ctx, `SELECT id, seq FROM entries WHERE id IN (?`+strings.Repeat(",?", n-1)+`) LIMIT 100`, args...)
+		rows, err := l.DB.Query(ctx, `SELECT id, seq FROM entries WHERE id IN (`+Marks(n)+`) LIMIT 100`, args...)
 		if err != nil {
 			return nil, fmt.Errorf("find entries: %w", err)
 		}
@@ -295,12 +277,5 @@ func (l *Log) Seqs(ctx context.Context, ids []tidemark.EntryID) (map[tidemark.En
 
 // Entry returns one entry by id; an unknown one is ErrNotFound.
 func (l *Log) Entry(ctx context.Context, id tidemark.EntryID) (tidemark.Entry, error) {
-	rows, err := l.DB.Query(ctx, `SELECT `+entryColumns+` FROM entries WHERE id = ? LIMIT 1`, string(id))
-	if err != nil {
-		return tidemark.Entry{}, fmt.Errorf("read entry %s: %w", id, err)
-	}
-	if len(rows) == 0 {
-		return tidemark.Entry{}, fmt.Errorf("entry %s: %w", id, tidemark.ErrNotFound)
-	}
-	return scanEntry(rows[0])
+	return One(ctx, l.DB, "read entry "+string(id), "entry "+string(id), scanEntry, `SELECT `+entryColumns+` FROM entries WHERE id = ? LIMIT 1`, string(id))
 }

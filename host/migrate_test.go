@@ -24,7 +24,7 @@ func (r *racing) Tx(ctx context.Context, stmts []tidemark.Stmt) error {
 
 // TestMigrateTogether: of many that share a database one does each migration, and the others find it done.
 func TestMigrateTogether(t *testing.T) {
-	list := [][]string{{`CREATE TABLE m(a INTEGER)`, `INSERT INTO m VALUES (1)`}, {`ALTER TABLE m ADD COLUMN b INTEGER`}, {`INSERT INTO m VALUES (2, 3)`}}
+	list := []string{`CREATE TABLE m(a INTEGER)`, `INSERT INTO m VALUES (1)`, `ALTER TABLE m ADD COLUMN b INTEGER`, `INSERT INTO m VALUES (2, 3)`}
 	db := hosttest.DB(t)
 	failed := make([]error, 16)
 	var wait sync.WaitGroup
@@ -57,7 +57,7 @@ func TestMigrateTogether(t *testing.T) {
 
 // TestMigrateConflict: a migration that breaks a rule by itself is an error, not a wait for somebody else.
 func TestMigrateConflict(t *testing.T) {
-	list := [][]string{{`CREATE TABLE m(a INTEGER PRIMARY KEY)`}, {`INSERT INTO m VALUES (1)`, `INSERT INTO m VALUES (1)`}}
+	list := []string{`CREATE TABLE m(a INTEGER PRIMARY KEY)`, `INSERT INTO m VALUES (1)`, `INSERT INTO m VALUES (1)`}
 	if err := host.Migrate(t.Context(), hosttest.DB(t), "test", list); !errors.Is(err, tidemark.ErrConflict) {
 		t.Errorf("got %v, want a conflict", err)
 	}
@@ -69,7 +69,7 @@ func TestTryWrite(t *testing.T) {
 	if err := host.TryWrite(t.Context(), db); err == nil {
 		t.Error("a database without tables takes it")
 	}
-	if err := host.Migrate(t.Context(), db, "test", [][]string{{`CREATE TABLE m(a INTEGER)`}}); err != nil {
+	if err := host.Migrate(t.Context(), db, "test", []string{`CREATE TABLE m(a INTEGER)`}); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {

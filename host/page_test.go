@@ -53,10 +53,6 @@ func TestPagesOfLargeRows(t *testing.T) {
 	}
 	for name, read := range map[string]func() (int, error){
 		"payloads": func() (int, error) { got, err := log.Payloads(t.Context(), seqs); return len(got), err },
-		"messages": func() (int, error) {
-			got, err := log.Messages(t.Context(), "l", host.Range{From: 1, To: 1 << 53}, 1<<40)
-			return len(got), err
-		},
 		"walk": func() (n int, err error) {
 			for _, e := range log.Walk(t.Context(), "l", 0) {
 				if n++; e != nil {

@@ -3,8 +3,9 @@ package host
 import (
 	"context"
 	"fmt"
+	"iter"
+	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
@@ -32,25 +33,19 @@ func (l *Log) MarksAfter(ctx context.Context, log string, after int64) ([]Mark, 
 	return l.marks(ctx, log, after, 1<<53)
 }
 
-func (l *Log) marks(ctx context.Context, log string, after, to int64) ([]Mark, error) {
-	var out []Mark
-	const page = 500
-	for {
-		rows, err := l.DB.Query(ctx, `SELECT id, seq, skel FROM entries WHERE log = ? AND kind = 'overlay' AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?`, log, after, to, page)
+func (l *Log) marks(ctx context.Context, log string, after, to int64) (out []Mark, err error) {
+	for r, err := range Pages(ctx, l.DB, "read overlays of "+log, 500, func() []any { return []any{log, after, to} },
+		`SELECT seq, id, skel FROM entries WHERE log = ? AND kind = 'overlay' AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?`) {
 		if err != nil {
-			return nil, fmt.Errorf("read overlays of %s: %w", log, err)
+			return nil, err
 		}
-		for _, r := range rows {
-			m := Mark{ID: tidemark.EntryID(r.Text(0)), Seq: r.Int(1)}
-			if err := json.Unmarshal(r.Bytes(2), &m.Overlay); err != nil {
-				return nil, fmt.Errorf("read overlay %s: %w", m.ID, err)
-			}
-			out, after = append(out, m), m.Seq
+		m := Mark{ID: tidemark.EntryID(r.Text(1)), Seq: r.Int(0)}
+		if err := json.Unmarshal(r.Bytes(2), &m.Overlay); err != nil {
+			return nil, fmt.Errorf("read overlay %s: %w", m.ID, err)
 		}
-		if len(rows) < page {
-			return out, nil
-		}
+		out, after = append(out, m), m.Seq
 	}
+	return out, nil
 }
 
 // MarksOf returns the overlays of segments of a history behind a position, in order: what a branch shows of what it
@@ -74,15 +69,7 @@ func (l *Log) MarksOf(ctx context.Context, segments []Segment, after int64) ([]M
 // was done to a conversation, whose messages may be a thousand times as large. As with [Log.Marks] those
 // of a base are not among them.
 func (l *Log) Acts(ctx context.Context, log string, before int64, limit int) ([]int64, error) {
-	rows, err := l.DB.Query(ctx, `SELECT seq FROM entries WHERE log = ? AND kind IN ('overlay', 'event') AND seq < ? ORDER BY seq DESC LIMIT ?`, log, before, limit)
-	if err != nil {
-		return nil, fmt.Errorf("read acts of %s: %w", log, err)
-	}
-	out := make([]int64, len(rows))
-	for i, r := range rows {
-		out[i] = r.Int(0)
-	}
-	return out, nil
+	return Read(ctx, l.DB, "read acts of "+log, Integer, `SELECT seq FROM entries WHERE log = ? AND kind IN ('overlay', 'event') AND seq < ? ORDER BY seq DESC LIMIT ?`, log, before, limit)
 }
 
 // Chain returns the link of the newest message of a history, empty when it has none. It reads no
@@ -98,112 +85,69 @@ func (l *Log) ChainAt(ctx context.Context, log string, seq int64) (tidemark.Hash
 		return "", err
 	}
 	for _, s := range segments {
-		rows, err := l.DB.Query(ctx, `SELECT chain FROM entries WHERE log = ? AND kind = 'message' AND seq <= ? ORDER BY seq DESC LIMIT 1`, s.Log, s.To)
+		r, err := First(ctx, l.DB, "read chain of "+log, `SELECT chain FROM entries WHERE log = ? AND kind = 'message' AND seq <= ? ORDER BY seq DESC LIMIT 1`, s.Log, s.To)
 		if err != nil {
-			return "", fmt.Errorf("read chain of %s: %w", log, err)
+			return "", err
 		}
-		if len(rows) > 0 {
-			return tidemark.Hash(rows[0].Text(0)), nil
+		if r != nil {
+			return tidemark.Hash(r.Text(0)), nil
 		}
 	}
 	return "", nil
 }
 
 // Chains returns the links of all messages of a history, oldest first.
-func (l *Log) Chains(ctx context.Context, log string) ([]tidemark.Hash, error) {
-	segments, err := l.Segments(ctx, log, 0)
-	if err != nil {
-		return nil, err
-	}
-	slices.Reverse(segments)
-	var out []tidemark.Hash
-	low := int64(0)
-	const page = 1000
-	for _, s := range segments {
-		for after := low; ; {
-			rows, err := l.DB.Query(ctx, `SELECT seq, chain FROM entries WHERE log = ? AND kind = 'message' AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?`, s.Log, after, s.To, page)
-			if err != nil {
-				return nil, fmt.Errorf("read chain of %s: %w", log, err)
-			}
-			for _, r := range rows {
-				after = r.Int(0)
-				out = append(out, tidemark.Hash(r.Text(1)))
-			}
-			if len(rows) < page {
-				break
-			}
+func (l *Log) Chains(ctx context.Context, log string) (out []tidemark.Hash, err error) {
+	for r, err := range l.messages(ctx, "read chain of "+log, log, Range{}, 1000, `seq, chain`) {
+		if err != nil {
+			return nil, err
 		}
-		low = max(low, s.To)
+		out = append(out, tidemark.Hash(r.Text(1)))
 	}
 	return out, nil
 }
 
-// Messages returns the message entries of a history within a range, oldest first, with payloads,
-// in bounded pages. A range that would give more than limit bytes of payload is ErrTooLarge.
-func (l *Log) Messages(ctx context.Context, log string, r Range, limit int64) ([]tidemark.Entry, error) {
-	segments, err := l.Segments(ctx, log, r.To)
-	if err != nil {
-		return nil, err
-	}
-	var out []tidemark.Entry
-	size := int64(0)
-	slices.Reverse(segments)
-	low := r.From
-	for _, s := range segments {
-		for after := low - 1; ; {
-			rows, err := l.DB.Query(ctx, `SELECT `+entryColumns+` FROM entries WHERE log = ? AND kind = 'message' AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?`, s.Log, after, s.To, payloadPage)
-			if err != nil {
-				return nil, fmt.Errorf("read messages of %s: %w", log, err)
-			}
-			for _, row := range rows {
-				e, err := scanEntry(row)
-				if err != nil {
-					return nil, err
-				}
-				if size += int64(len(e.Payload)); size > limit {
-					return nil, fmt.Errorf("messages of %s: over %d bytes: %w", log, limit, tidemark.ErrTooLarge)
-				}
-				out, after = append(out, e), e.Seq
-			}
-			if len(rows) < payloadPage {
-				break
-			}
+// messages yields columns of the message entries of a history within a range (To 0: up to its end), oldest first, in pages
+// of a size. The first column is seq.
+func (l *Log) messages(ctx context.Context, doing, log string, r Range, size int, columns string) iter.Seq2[tidemark.Row, error] {
+	return func(yield func(tidemark.Row, error) bool) {
+		segments, err := l.Segments(ctx, log, r.To)
+		if err != nil {
+			yield(nil, err)
+			return
 		}
-		low = max(low, s.To+1)
+		after := r.From - 1
+		for _, s := range slices.Backward(segments) {
+			for row, err := range Pages(ctx, l.DB, doing, size, func() []any { return []any{s.Log, after, s.To} },
+				`SELECT `+columns+` FROM entries WHERE log = ? AND kind = 'message' AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?`) {
+				if !yield(row, err) || err != nil {
+					return
+				}
+				after = row.Int(0)
+			}
+			after = max(after, s.To)
+		}
 	}
-	return out, nil
 }
 
 // Skeletons returns the message entries of a history within a range without their payloads,
 // oldest first.
 func (l *Log) Skeletons(ctx context.Context, log string, r Range) ([]tidemark.Skeleton, error) {
-	segments, err := l.Segments(ctx, log, r.To)
-	if err != nil {
-		return nil, err
-	}
-	slices.Reverse(segments)
-	var out []tidemark.Skeleton
-	low := r.From
-	const page = 1000
-	for _, s := range segments {
-		for after := low - 1; ; {
-			rows, err := l.DB.Query(ctx, `SELECT seq, id, role, tokens, skel, at FROM entries WHERE log = ? AND kind = 'message' AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?`, s.Log, after, s.To, page)
-			if err != nil {
-				return nil, fmt.Errorf("read skeletons of %s: %w", log, err)
-			}
-			for _, row := range rows {
-				k, err := scanSkeleton(row)
-				if err != nil {
-					return nil, err
-				}
-				after = k.Seq
-				out = append(out, k)
-			}
-			if len(rows) < page {
-				break
-			}
+	return l.skeletons(ctx, "read skeletons of "+log, log, r, math.MaxInt)
+}
+
+func (l *Log) skeletons(ctx context.Context, doing, log string, r Range, most int) (out []tidemark.Skeleton, err error) {
+	for row, err := range l.messages(ctx, doing, log, r, min(most, 1000), skeletonColumns) {
+		if err != nil {
+			return nil, err
 		}
-		low = max(low, s.To+1)
+		k, err := scanSkeleton(row)
+		if err != nil {
+			return nil, err
+		}
+		if out = append(out, k); len(out) == most {
+			break
+		}
 	}
 	return out, nil
 }
@@ -220,17 +164,11 @@ func (l *Log) Tail(ctx context.Context, log string, seq int64, most int) ([]tide
 		if len(out) >= most {
 			break
 		}
-		rows, err := l.DB.Query(ctx, `SELECT seq, id, role, tokens, skel, at FROM entries WHERE log = ? AND kind = 'message' AND seq <= ? ORDER BY seq DESC LIMIT ?`, s.Log, s.To, most-len(out))
+		some, err := Read(ctx, l.DB, "read the end of "+log, scanSkeleton, `SELECT `+skeletonColumns+` FROM entries WHERE log = ? AND kind = 'message' AND seq <= ? ORDER BY seq DESC LIMIT ?`, s.Log, s.To, most-len(out))
 		if err != nil {
-			return nil, fmt.Errorf("read the end of %s: %w", log, err)
+			return nil, err
 		}
-		for _, row := range rows {
-			k, err := scanSkeleton(row)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, k)
-		}
+		out = append(out, some...)
 	}
 	slices.Reverse(out)
 	return out, nil
@@ -239,47 +177,17 @@ func (l *Log) Tail(ctx context.Context, log string, seq int64, most int) ([]tide
 // Next returns the oldest message entries of a history behind a position and up to another (0: its end), without their
 // payloads, oldest first.
 func (l *Log) Next(ctx context.Context, log string, seq, to int64, most int) ([]tidemark.Skeleton, error) {
-	segments, err := l.Segments(ctx, log, to)
-	if err != nil {
-		return nil, err
-	}
-	var out []tidemark.Skeleton
-	for _, s := range slices.Backward(segments) {
-		if s.To <= seq || len(out) >= most {
-			continue
-		}
-		rows, err := l.DB.Query(ctx, `SELECT seq, id, role, tokens, skel, at FROM entries WHERE log = ? AND kind = 'message' AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?`, s.Log, seq, s.To, most-len(out))
-		if err != nil {
-			return nil, fmt.Errorf("read on in %s: %w", log, err)
-		}
-		for _, row := range rows {
-			k, err := scanSkeleton(row)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, k)
-		}
-		seq = max(seq, s.To)
-	}
-	return out, nil
+	return l.skeletons(ctx, "read on in "+log, log, Range{seq + 1, to}, most)
 }
 
 // Forward returns the next entries of one log, of every kind, with payloads, behind a position and up to another.
 func (l *Log) Forward(ctx context.Context, log string, after, to int64) ([]tidemark.Entry, error) {
-	rows, err := l.DB.Query(ctx, `SELECT `+entryColumns+` FROM entries WHERE log = ? AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?`, log, after, to, payloadPage)
-	if err != nil {
-		return nil, fmt.Errorf("read on in %s: %w", log, err)
-	}
-	out := make([]tidemark.Entry, len(rows))
-	for i, r := range rows {
-		if out[i], err = scanEntry(r); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
+	return Read(ctx, l.DB, "read on in "+log, scanEntry, `SELECT `+entryColumns+` FROM entries WHERE log = ? AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?`, log, after, to, payloadPage)
 }
 
-// scanSkeleton reads seq, id, role, tokens, skel and at.
+// skeletonColumns are read by scanSkeleton, in this order.
+const skeletonColumns = `seq, id, role, tokens, skel, at`
+
 func scanSkeleton(row tidemark.Row) (tidemark.Skeleton, error) {
 	var k skel
 	if err := json.Unmarshal(row.Bytes(4), &k); err != nil {
@@ -333,17 +241,11 @@ func (l *Log) Payloads(ctx context.Context, seqs []int64) ([]tidemark.Entry, err
 		for i, s := range seqs[:n] {
 			args[i] = s
 		}
-		rows, err := l.DB.Query(ctx, `SELECT `+entryColumns+` FROM entries WHERE seq IN (?`+strings.Repeat(",?", n-1)+`) ORDER BY seq LIMIT 100`, args...)
+		some, err := Read(ctx, l.DB, "read payloads", scanEntry, `SELECT `+entryColumns+` FROM entries WHERE seq IN (`+Marks(n)+`) ORDER BY seq LIMIT 100`, args...)
 		if err != nil {
-			return nil, fmt.Errorf("read payloads: %w", err)
+			return nil, err
 		}
-		for _, r := range rows {
-			e, err := scanEntry(r)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, e)
-		}
+		out = append(out, some...)
 		seqs = seqs[n:]
 	}
 	return out, nil

@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/tidemark-ai/tidemark"
@@ -20,12 +19,12 @@ func (l *Log) Spread(ctx context.Context, log string, r Range, n int) ([]int64, 
 	for i := range n {
 		low := r.From + (r.To-r.From)*int64(i)/int64(max(n-1, 1))
 		for _, s := range segments {
-			rows, err := l.DB.Query(ctx, `SELECT seq FROM entries WHERE log = ? AND kind = 'message' AND seq BETWEEN ? AND ? ORDER BY seq LIMIT 1`, s.Log, low, s.To)
+			seq, err := Number(ctx, l.DB, "sample log "+log, `SELECT seq FROM entries WHERE log = ? AND kind = 'message' AND seq BETWEEN ? AND ? ORDER BY seq LIMIT 1`, s.Log, low, s.To)
 			if err != nil {
-				return nil, fmt.Errorf("sample log %s: %w", log, err)
+				return nil, err
 			}
-			if len(rows) > 0 {
-				out = append(out, rows[0].Int(0))
+			if seq > 0 {
+				out = append(out, seq)
 				break
 			}
 			low = max(low, s.To+1)
@@ -43,23 +42,21 @@ func (l *Log) Count(ctx context.Context, log string, r Range, most int) (n int, 
 		return 0, 0, err
 	}
 	slices.Reverse(segments)
-	for _, what := range []string{"count(*)", "coalesce(sum(tokens), 0)"} {
-		low, total := r.From, int64(0)
+	sum := func(what string) (total int64, err error) {
+		low := r.From
 		for _, s := range segments {
-			rows, err := l.DB.Query(ctx, `SELECT `+what+` FROM entries WHERE log = ? AND kind = 'message' AND seq BETWEEN ? AND ? LIMIT 1`, s.Log, low, s.To)
+			n, err := Number(ctx, l.DB, "count messages of "+log, `SELECT `+what+` FROM entries WHERE log = ? AND kind = 'message' AND seq BETWEEN ? AND ? LIMIT 1`, s.Log, low, s.To)
 			if err != nil {
-				return 0, 0, fmt.Errorf("count messages of %s: %w", log, err)
+				return 0, err
 			}
-			total += rows[0].Int(0)
-			low = max(low, s.To+1)
+			total, low = total+n, max(low, s.To+1)
 		}
-		if what == "count(*)" {
-			if n = int(total); n > most {
-				return n, 0, nil
-			}
-			continue
-		}
-		tokens = tidemark.Tokens(total)
+		return total, nil
 	}
-	return n, tokens, nil
+	all, err := sum("count(*)")
+	if err != nil || all > int64(most) {
+		return int(all), 0, err
+	}
+	weight, err := sum("coalesce(sum(tokens), 0)")
+	return int(all), tidemark.Tokens(weight), err
 }

@@ -144,15 +144,11 @@ func appendToken(terms []string, token string) []string {
 	case plain(token):
 		return append(terms, short(token))
 	}
-	ascii, at := ascii(token), len(terms)
+	at := len(terms)
 	whole := strings.ToLower(token)
-	if ascii {
-		terms = appendPlainParts(terms, token, whole)
-	} else {
-		terms = appendParts(terms, token)
-	}
+	terms = appendParts(terms, token)
 	parts := terms[at:]
-	if len(whole) > maxTerm || !ascii && spaceless(token) || len(parts) == 1 && parts[0] == whole {
+	if len(whole) > maxTerm || spaceless(token) || len(parts) == 1 && parts[0] == whole {
 		return terms
 	}
 	own := 1 // terms before the parts
@@ -165,42 +161,6 @@ func appendToken(terms []string, token string) []string {
 		terms[at+1] = whole[1:]
 	}
 	return terms
-}
-
-func ascii(s string) bool {
-	for i := range len(s) {
-		if s[i] >= utf8.RuneSelf {
-			return false
-		}
-	}
-	return true
-}
-
-// appendPlainParts is appendParts of ASCII, whose parts are pieces of it in lower case.
-func appendPlainParts(parts []string, token, low string) []string {
-	upper := func(i int) bool { return token[i] >= 'A' && token[i] <= 'Z' }
-	lower := func(i int) bool { return token[i] >= 'a' && token[i] <= 'z' }
-	apart := func(i int) bool { return token[i] == '_' || token[i] == '-' || token[i] == '.' || token[i] == '/' }
-	several := strings.ContainsAny(token, "_-./")
-	for from := 0; from < len(token); {
-		if apart(from) {
-			from++
-			continue
-		}
-		start, end, humps := from, from+1, false
-		for ; end < len(token) && !apart(end); end++ {
-			if !upper(end) || upper(end-1) && (end+1 == len(token) || !lower(end+1)) {
-				continue
-			}
-			parts, start, humps = append(parts, short(low[start:end])), end, true
-		}
-		parts = append(parts, short(low[start:end]))
-		if several && humps && end-from <= maxTerm {
-			parts = append(parts, low[from:end])
-		}
-		from = end
-	}
-	return parts
 }
 
 // short cuts a term to its bound, at the end of a character: a longer one is found by its beginning.
@@ -260,57 +220,47 @@ func cjk(r rune) bool {
 
 // appendParts splits at punctuation and, within what remains, at changes of case and script.
 func appendParts(parts []string, token string) []string {
-	for _, word := range strings.FieldsFunc(token, func(r rune) bool { return r == '_' || r == '-' || r == '.' || r == '/' }) {
-		runes := []rune(word)
-		start := 0
-		for i := 1; i <= len(runes); i++ {
-			if i < len(runes) && !border(runes, i) {
-				continue
+	several := strings.ContainsAny(token, "_-./")
+	for word := range strings.FieldsFuncSeq(token, func(r rune) bool { return r == '_' || r == '-' || r == '.' || r == '/' }) {
+		start, last, humps := 0, rune(0), false
+		for i, r := range word {
+			if i > 0 && border(last, r, word[i+utf8.RuneLen(r):]) {
+				parts, start = appendWord(parts, word[start:i]), i
+				humps = humps || !cjk(last) && !cjk(r)
 			}
-			parts = appendWord(parts, runes[start:i])
-			start = i
+			last = r
 		}
-		if low := strings.ToLower(word); len(low) <= maxTerm && strings.ContainsAny(token, "_-./") && humps(runes) {
+		parts = appendWord(parts, word[start:])
+		if low := strings.ToLower(word); several && humps && len(low) <= maxTerm {
 			parts = append(parts, low) // a camelCase segment is a word of its own too
 		}
 	}
 	return parts
 }
 
-// humps reports a word that borders split.
-func humps(runes []rune) bool {
-	for i := 1; i < len(runes); i++ {
-		if border(runes, i) && !cjk(runes[i]) && !cjk(runes[i-1]) {
-			return true
-		}
-	}
-	return false
-}
-
-// border reports that a part of a word begins at i: aB, ABc (before Bc), and changes between
-// spaceless scripts and others.
-func border(r []rune, i int) bool {
-	a, b := r[i-1], r[i]
+// border reports that a part of a word begins at b, behind a: aB, ABc (before Bc), and changes between spaceless scripts
+// and others.
+func border(a, b rune, rest string) bool {
 	switch {
 	case cjk(a) != cjk(b):
 		return true
-	case unicode.IsUpper(b) && !unicode.IsUpper(a):
-		return true
-	case unicode.IsUpper(a) && unicode.IsUpper(b) && i+1 < len(r) && unicode.IsLower(r[i+1]):
+	case !unicode.IsUpper(b):
+		return false
+	case !unicode.IsUpper(a):
 		return true
 	}
-	return false
+	next, _ := utf8.DecodeRuneInString(rest)
+	return unicode.IsLower(next)
 }
 
-func appendWord(parts []string, word []rune) []string {
-	if !cjk(word[0]) {
-		return append(parts, short(strings.ToLower(string(word))))
+// appendWord adds a part: of a script without spaces its pairs of characters.
+func appendWord(parts []string, word string) []string {
+	if first, n := utf8.DecodeRuneInString(word); !cjk(first) || n == len(word) {
+		return append(parts, short(strings.ToLower(word)))
 	}
-	if len(word) == 1 {
-		return append(parts, string(word))
-	}
-	for i := 0; i+1 < len(word); i++ {
-		parts = append(parts, string(word[i:i+2]))
+	runes := []rune(word)
+	for i := 0; i+1 < len(runes); i++ {
+		parts = append(parts, string(runes[i:i+2]))
 	}
 	return parts
 }

@@ -49,21 +49,21 @@ func (p *Pager) ask(a *asked) {
 	for _, name := range a.anchor {
 		for _, g := range p.Find(name) {
 			if !g.anchored {
-				set(p, &g.anchored, true)
-				set(p, &p.anchors, p.anchors+1)
+				set(&p.history, &g.anchored, true)
+				set(&p.history, &p.anchors, p.anchors+1)
 			}
 		}
 	}
 }
 
 // standing are the pages that are out among the first n messages, in the order in which they went.
-func (p *Pager) standing(n int) (out []*stayed) {
-	if n == len(p.messages) {
+func (h *history) standing(n int) (out []*stayed) {
+	if n == len(h.messages) {
 		return nil // nothing is cut
 	}
-	for _, g := range p.stubs {
+	for _, g := range h.stubs {
 		if g.Message < n {
-			out = append(out, &stayed{place{g.Message, g.at}, p.wasTold(g)})
+			out = append(out, &stayed{place{g.Message, g.at}, h.wasTold(g)})
 		}
 	}
 	return out
@@ -78,14 +78,14 @@ func (p *Pager) stay(list []*stayed) {
 			continue
 		}
 		p.leave(g)
-		set(p, &g.stays, s)
+		set(&p.history, &g.stays, s)
 		if g.Read {
 			reads++
 		}
 	}
 	if reads > 0 { // what they are measured by when they are read again
-		set(p, &c.gone, c.gone+reads)
-		set(p, &c.evicted, c.evicted+reads)
+		set(&p.history, &c.gone, c.gone+reads)
+		set(&p.history, &c.evicted, c.evicted+reads)
 	}
 	if len(list) > 0 {
 		p.settle()
@@ -93,8 +93,8 @@ func (p *Pager) stay(list []*stayed) {
 }
 
 // pageAt returns the page that stands at a place, nil for none.
-func (p *Pager) pageAt(at place) *Page {
-	for _, g := range p.within(at.message) {
+func (h *history) pageAt(at place) *Page {
+	for _, g := range h.within(at.message) {
 		if g.at == at.at {
 			return g
 		}
@@ -103,7 +103,7 @@ func (p *Pager) pageAt(at place) *Page {
 }
 
 // settle takes what is out from among what may go.
-func (p *Pager) settle() {
+func (p *policy) settle() {
 	c := &p.costs
 	if !slices.ContainsFunc(c.ready, func(g *Page) bool { return g.stub }) {
 		return
@@ -116,7 +116,7 @@ func (p *Pager) settle() {
 			continue
 		}
 		ready = append(ready, g)
-		if p.policy == "batch" || p.policy == belady {
+		if p.rule == "batch" || p.rule == belady {
 			saved += g.wire
 		} else {
 			saved += g.frees()
@@ -125,7 +125,7 @@ func (p *Pager) settle() {
 			first = g
 		}
 	}
-	set(p, &c.ready, ready)
-	set(p, &c.saved, saved)
-	set(p, &c.first, first)
+	set(&p.history, &c.ready, ready)
+	set(&p.history, &c.saved, saved)
+	set(&p.history, &c.first, first)
 }

@@ -29,7 +29,6 @@ type costs struct {
 	missed  int     // faults up to it
 	order   []*Page // room to order those that may go
 	errors  map[[32]byte]*Page
-	clock   int
 	seen    int             // of lru: ticks before it have been looked at
 	due     map[int][]*Page // of lru: by the tick at which they have not been used for long enough
 	names   []string        // files that the newest turn of the user names
@@ -43,31 +42,31 @@ type costs struct {
 }
 
 // age says how old a page is, in ticks.
-func (p *Pager) age(g *Page) int { return p.costs.clock - g.tick }
+func (p *policy) age(g *Page) int { return p.clock - g.tick }
 
 // ripen moves what has come of age to what may go.
-func (p *Pager) ripen(ticks int) {
+func (p *policy) ripen(ticks int) {
 	head := p.head
 	for head < len(p.pages) && p.age(p.pages[head]) >= ticks {
 		p.ripe(p.pages[head])
 		head++
 	}
 	if head != p.head {
-		set(p, &p.head, head)
+		set(&p.history, &p.head, head)
 	}
 }
 
 // ripe takes a page among those that may go. The newest of equal errors stays, and a range that was a
 // fault is pinned for a while.
-func (p *Pager) ripe(g *Page) {
+func (p *policy) ripe(g *Page) {
 	c, k := &p.costs, g.key
 	if g.ripe || g.stub || g.Part == Result && g.Size < p.min || p.open(g) || g.Err && c.errors[g.Hash] == g {
 		return
 	}
 	if p.armed(g) {
 		p.pin(g)
-		set(p, &k.pinnedAt, len(p.marks))
-		set(p, &c.pins, append(c.pins, k))
+		set(&p.history, &k.pinnedAt, len(p.marks))
+		set(&p.history, &c.pins, append(c.pins, k))
 		return
 	}
 	if k != nil && len(k.pinned) > 0 {
@@ -78,22 +77,22 @@ func (p *Pager) ripe(g *Page) {
 }
 
 // ready takes a page among those that may go, if its stub is shorter.
-func (p *Pager) ready(g *Page) {
+func (p *policy) ready(g *Page) {
 	c := &p.costs
 	if p.shorten(g); g.ripe || g.wire <= g.short || g.frees() <= 0 {
 		return
 	}
-	set(p, &g.ripe, true)
-	set(p, &c.ready, append(c.ready, g))
-	set(p, &c.saved, c.saved+g.frees())
+	set(&p.history, &g.ripe, true)
+	set(&p.history, &c.ready, append(c.ready, g))
+	set(&p.history, &c.saved, c.saved+g.frees())
 	if c.first == nil || inOrder(g, c.first) < 0 {
-		set(p, &c.first, g)
+		set(&p.history, &c.first, g)
 	}
 }
 
 // batch lets go what may, from some page on in the order of the history, and pins that have faded. What the newest
 // turn of the user names stays, and so does what would cost more when it is read again than its going spares.
-func (p *Pager) batch(from *Page) {
+func (p *policy) batch(from *Page) {
 	c := &p.costs
 	p.thrash()
 	p.fade()
@@ -117,23 +116,23 @@ func (p *Pager) batch(from *Page) {
 			evicted++
 		}
 	}
-	set(p, &c.ready, rest)
-	set(p, &c.saved, saved)
-	set(p, &c.regret, 0)
-	set(p, &c.acted, len(p.marks))
-	set(p, &c.gone, c.gone+evicted)
-	set(p, &c.missed, c.missed+c.faults)
-	set(p, &c.evicted, evicted)
-	set(p, &c.faults, 0)
+	set(&p.history, &c.ready, rest)
+	set(&p.history, &c.saved, saved)
+	set(&p.history, &c.regret, 0)
+	set(&p.history, &c.acted, len(p.marks))
+	set(&p.history, &c.gone, c.gone+evicted)
+	set(&p.history, &c.missed, c.missed+c.faults)
+	set(&p.history, &c.evicted, evicted)
+	set(&p.history, &c.faults, 0)
 	var first *Page
 	if len(rest) > 0 {
 		first = rest[0]
 	}
-	set(p, &c.first, first)
+	set(&p.history, &c.first, first)
 }
 
 // thrash raises tau when much of what went was read again, and lowers it when little was.
-func (p *Pager) thrash() {
+func (p *policy) thrash() {
 	c := &p.costs
 	slow := max(c.slow, 1)
 	switch {
@@ -143,14 +142,14 @@ func (p *Pager) thrash() {
 		slow = max(slow/2, 1)
 	}
 	if slow != max(c.slow, 1) {
-		set(p, &c.slow, slow)
+		set(&p.history, &c.slow, slow)
 	}
 }
 
 // fade releases pins: the strength of one halves every pinHalves requests, and when what it is likely to
 // spare, a read of the page and a further pass over the context, is less than what keeping the page costs
 // until then, its page may go.
-func (p *Pager) fade() {
+func (p *policy) fade() {
 	c := &p.costs
 	hold, _ := p.prices()
 	context := float64(p.out.upTo(len(p.messages)))
@@ -172,11 +171,11 @@ func (p *Pager) fade() {
 		p.unpin(k)
 		p.release()
 	}
-	set(p, &c.pins, left)
+	set(&p.history, &c.pins, left)
 }
 
 // release lets what was unpinned be ripe.
-func (p *Pager) release() {
+func (p *policy) release() {
 	again := p.again
 	p.again = nil
 	for _, g := range again {
@@ -185,12 +184,12 @@ func (p *Pager) release() {
 }
 
 // older makes copies ripe before their age: a newer one, or a change of the file, stands for them.
-func (p *Pager) older(k *key) {
+func (p *policy) older(k *key) {
 	if !p.safe() || len(k.live) == 0 {
 		return
 	}
 	live := k.live
-	set(p, &k.live, nil)
+	set(&p.history, &k.live, nil)
 	if len(k.pinned) > 0 {
 		p.unpin(k)
 		p.again = nil // all of them are among live
@@ -201,30 +200,25 @@ func (p *Pager) older(k *key) {
 }
 
 // early lets a page go before its age.
-func (p *Pager) early(g *Page) {
-	if p.policy == optimal {
-		set(p, &g.ripe, true)
+func (p *policy) early(g *Page) {
+	if p.rule == optimal {
+		set(&p.history, &g.ripe, true)
 		return
 	}
 	p.ripe(g)
 }
 
 // failed remembers the newest of equal errors, and lets the one before go.
-func (p *Pager) failed(g *Page) {
+func (p *policy) failed(g *Page) {
 	c := &p.costs
-	if !p.safe() && p.policy != "lru" {
+	if !p.safe() && p.rule != "lru" {
 		return
 	}
 	old := c.errors[g.Hash]
-	p.undo = append(p.undo, func() {
-		if c.errors[g.Hash] = old; old == nil {
-			delete(c.errors, g.Hash)
-		}
-	})
-	if c.errors[g.Hash] = g; old == nil {
+	if put(&p.history, c.errors, g.Hash, g); old == nil {
 		return
 	}
-	if p.policy == "lru" {
+	if p.rule == "lru" {
 		p.again = append(p.again, old)
 		return
 	}
@@ -233,7 +227,7 @@ func (p *Pager) failed(g *Page) {
 
 // simple is the rule that others are measured by: all that is old enough goes once it makes up a share
 // of the context. It knows no pins.
-func (p *Pager) simple() {
+func (p *policy) simple() {
 	c := &p.costs
 	p.mature()
 	saved, kept := c.saved, 0
@@ -253,22 +247,22 @@ func (p *Pager) simple() {
 	for _, g := range c.ready {
 		p.evict(g)
 	}
-	set(p, &c.ready, rest)
-	set(p, &c.saved, kept)
+	set(&p.history, &c.ready, rest)
+	set(&p.history, &c.saved, kept)
 }
 
 // mature moves what is of age tau to what may go, for the policies batch and min.
-func (p *Pager) mature() {
+func (p *policy) mature() {
 	c := &p.costs
 	head := p.head
 	for ; head < len(p.pages) && p.users-p.pages[head].born >= p.asked(); head++ {
 		if g := p.pages[head]; !g.Err && g.Size >= p.min && !g.ripe && !g.stub {
 			p.shorten(g)
-			set(p, &c.ready, append(c.ready, g))
-			set(p, &c.saved, c.saved+g.wire)
+			set(&p.history, &c.ready, append(c.ready, g))
+			set(&p.history, &c.saved, c.saved+g.wire)
 		}
 	}
 	if head != p.head {
-		set(p, &p.head, head)
+		set(&p.history, &p.head, head)
 	}
 }

@@ -95,7 +95,7 @@ func TestFaultCost(t *testing.T) {
 		g := &Page{Read: true, wire: row.size, short: 60}
 		g.key = &key{file: f, live: []*Page{g}}
 		p.messages, p.out, p.marks = make([]Message, 1), sums(nil).push(row.context), make([]mark, row.requests)
-		p.costs.clock, p.costs.gone, p.costs.missed, p.now.Zone = row.age, row.gone, row.missed, row.zone
+		p.clock, p.costs.gone, p.costs.missed, p.now.Zone = row.age, row.gone, row.missed, row.zone
 		hold, _ := p.prices()
 		if got := p.worthOf(g, hold) < 0; got != row.stays {
 			t.Errorf("%s: stays is %v, it is worth %.0f", row.name, got, p.worthOf(g, hold))

@@ -25,9 +25,9 @@ type stage struct {
 }
 
 // set changes a part of the state so that [Pager.cut] can take it back.
-func set[T any](p *Pager, at *T, v T) {
+func set[T any](h *history, at *T, v T) {
 	old := *at
-	p.undo = append(p.undo, func() { *at = old })
+	h.undo = append(h.undo, func() { *at = old })
 	*at = v
 }
 
@@ -70,14 +70,14 @@ func (p *Pager) cut(n int) {
 }
 
 // amid goes back to the newest state amid a request that had no more than n messages.
-func (p *Pager) amid(n int) stage {
-	for len(p.stages) > 0 && p.stages[len(p.stages)-1].messages > n {
-		p.stages = p.stages[:len(p.stages)-1]
+func (h *history) amid(n int) stage {
+	for len(h.stages) > 0 && h.stages[len(h.stages)-1].messages > n {
+		h.stages = h.stages[:len(h.stages)-1]
 	}
-	if len(p.stages) == 0 {
+	if len(h.stages) == 0 {
 		return stage{}
 	}
-	return p.stages[len(p.stages)-1]
+	return h.stages[len(h.stages)-1]
 }
 
 // divide notes a state amid a request when it is long.

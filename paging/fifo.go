@@ -6,7 +6,7 @@ import "slices"
 // Age is the number of messages of role user behind the one that holds the result, those of tool
 // results included. Errors stay for ever. A range that faulted is pinned when its next copy comes of
 // age as it was, and stays until its file changes.
-func (p *Pager) fifo() {
+func (p *policy) fifo() {
 	p.loosen()
 	again := append(p.held(), p.again...)
 	p.again = nil
@@ -20,7 +20,7 @@ func (p *Pager) fifo() {
 		head++
 	}
 	if head != p.head {
-		set(p, &p.head, head)
+		set(&p.history, &p.head, head)
 	}
 }
 
@@ -33,17 +33,17 @@ func inOrder(a, b *Page) int {
 }
 
 // old decides about a page that has come of age.
-func (p *Pager) old(g *Page) {
+func (p *policy) old(g *Page) {
 	k := g.key
 	switch {
 	case g.stub:
-	case g.Err && p.policy != "lru" || !g.released && !p.large(g):
+	case g.Err && p.rule != "lru" || !g.released && !p.large(g):
 	case k != nil && len(k.pinned) > 0:
 		p.pin(g)
 	case p.armed(g):
 		p.pin(g)
 	case !p.acts(true) || p.holds(g):
-		set(p, &p.late, append(p.late, g))
+		set(&p.history, &p.late, append(p.late, g))
 	default:
 		p.evict(g)
 	}

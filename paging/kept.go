@@ -180,14 +180,14 @@ func Substitute(object []byte, name string, value []byte) ([]byte, error) {
 
 // Hold names pages that never leave by a decision, because their owner keeps them; nil for none. It is asked when a
 // page is about to leave, so it holds from the next [Pager.Step] on.
-func (p *Pager) Hold(held func(*Page) bool) { p.hold = held }
+func (p *policy) Hold(held func(*Page) bool) { p.hold = held }
 
 // holds reports whether the owner of a page keeps it, or the model. Such a page waits among those that may go, for when its owner
 // no longer does, but it neither counts there nor has the policy act.
-func (p *Pager) holds(g *Page) bool { return g.anchored || p.hold != nil && p.hold(g) }
+func (p *policy) holds(g *Page) bool { return g.anchored || p.hold != nil && p.hold(g) }
 
 // holdsNone reports whether surely no page is held.
-func (p *Pager) holdsNone() bool { return p.hold == nil && p.anchors == 0 }
+func (p *policy) holdsNone() bool { return p.hold == nil && p.anchors == 0 }
 
 // Leave puts pages out that are out whatever the pager decided: their owner had let them go before. It belongs to the
 // request before, so what reads them next may be a fault.

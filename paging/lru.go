@@ -6,7 +6,7 @@ import "slices"
 // tools. A read or change of its file is a use of the newest copy of a range. Nothing is batched; what is safe is as with cost: the newest
 // of equal errors stays, a range that was a fault is pinned until its file changes, and so does what the
 // newest turn names, until another one does.
-func (p *Pager) lru() {
+func (p *policy) lru() {
 	c := &p.costs
 	p.waited = 0
 	p.loosen()
@@ -15,14 +15,14 @@ func (p *Pager) lru() {
 		p.wait(p.pages[head], p.pages[head].tick)
 	}
 	if p.head != len(p.pages) {
-		set(p, &p.head, len(p.pages))
+		set(&p.history, &p.head, len(p.pages))
 	}
-	until := c.clock + p.Tau()*turnTicks - p.span() // what is halved comes earlier than it was put down for
+	until := p.clock + p.Tau()*turnTicks - p.span() // what is halved comes earlier than it was put down for
 	for tick := c.seen; tick <= until; tick++ {
 		due = append(due, c.due[tick]...)
 	}
 	if c.seen <= until {
-		set(p, &c.seen, until+1)
+		set(&p.history, &c.seen, until+1)
 	}
 	due = append(due, p.again...)
 	p.again = nil
@@ -30,14 +30,14 @@ func (p *Pager) lru() {
 	for _, g := range due {
 		switch {
 		case g.stub || p.open(g) || !g.released && !p.large(g) || g.Err && c.errors[g.Hash] == g:
-		case !g.released && g.newest() && g.key.file.used+p.span() > c.clock:
+		case !g.released && g.newest() && g.key.file.used+p.span() > p.clock:
 			p.wait(g, g.key.file.used)
 		case p.needed(g): // asked once: a hint holds once
 			if g.released {
-				set(p, &p.late, append(p.late, g))
+				set(&p.history, &p.late, append(p.late, g))
 				continue
 			}
-			p.wait(g, c.clock)
+			p.wait(g, p.clock)
 		default:
 			p.old(g)
 		}
@@ -50,10 +50,10 @@ func (p *Page) newest() bool {
 }
 
 // span is the age that is asked for, in ticks.
-func (p *Pager) span() int { return p.asked() * turnTicks }
+func (p *policy) span() int { return p.asked() * turnTicks }
 
 // wait has a page looked at again when it was not used for tau since a tick, at the next request at the earliest.
-func (p *Pager) wait(g *Page, since int) {
+func (p *policy) wait(g *Page, since int) {
 	c := &p.costs
 	tick := max(since+p.Tau()*turnTicks, c.seen)
 	n := len(c.due[tick])

@@ -2,43 +2,43 @@ package paging
 
 // measure takes sizes of the request, and how much of it is as the one before sent it, of which keep
 // messages are left.
-func (p *Pager) measure(keep, shared int) {
-	d, n := &p.now, len(p.messages)
+func (h *history) measure(keep, shared int) {
+	d, n := &h.now, len(h.messages)
 	if n > 0 {
-		d.In = p.in[n-1] + n + 1 // brackets and commas
-		d.Out = p.out.upTo(n) + n + 1
+		d.In = h.in[n-1] + n + 1 // brackets and commas
+		d.Out = h.out.upTo(n) + n + 1
 	} else {
 		d.In, d.Out = 2, 2
 	}
-	if p.sent < 0 {
+	if h.sent < 0 {
 		return
 	}
-	m := min(keep, p.sent)
+	m := min(keep, h.sent)
 	sumIn := 0
 	if m > 0 {
-		sumIn = p.in[m-1]
+		sumIn = h.in[m-1]
 	}
 	switch {
-	case m == p.sent && m == n:
+	case m == h.sent && m == n:
 		d.Same, d.SameIn = d.Out, d.In
 	default:
 		extra := m + 1 // the bracket, and a comma behind each
-		if m == p.sent || m == n {
+		if m == h.sent || m == n {
 			extra = max(m, 1) // one list ends where the other has a comma
 		} else {
 			extra += shared
 		}
-		d.Same, d.SameIn = p.out.upTo(m)+extra, sumIn+extra
+		d.Same, d.SameIn = h.out.upTo(m)+extra, sumIn+extra
 	}
-	if at, ok := p.firstChange(m); ok {
-		d.Same = min(d.Same, p.offset(at)+p.changed[at].common)
+	if at, ok := h.firstChange(m); ok {
+		d.Same = min(d.Same, h.offset(at)+h.changed[at].common)
 	}
 }
 
 // firstChange is the first place in the first m messages where something else stands than before. No later one begins
 // before what is common there ends, so only one is measured.
-func (p *Pager) firstChange(m int) (first place, ok bool) {
-	for at, c := range p.changed {
+func (h *history) firstChange(m int) (first place, ok bool) {
+	for at, c := range h.changed {
 		if c.was == c.is || at.message >= m {
 			continue
 		}
@@ -50,10 +50,10 @@ func (p *Pager) firstChange(m int) (first place, ok bool) {
 }
 
 // offset is where a substituted value begins in the list as it is sent.
-func (p *Pager) offset(at place) int {
-	n := p.out.upTo(at.message) + at.message + 1 + at.at
-	for i := p.first[at.message]; i < len(p.pages) && p.pages[i].Message == at.message; i++ {
-		if g := p.pages[i]; g.stub && g.at < at.at {
+func (h *history) offset(at place) int {
+	n := h.out.upTo(at.message) + at.message + 1 + at.at
+	for i := h.first[at.message]; i < len(h.pages) && h.pages[i].Message == at.message; i++ {
+		if g := h.pages[i]; g.stub && g.at < at.at {
 			n += g.short - g.wire
 		}
 	}

@@ -189,7 +189,7 @@ func program(command string) (name, first string) {
 
 // needed reports whether the newest turn of the user names a page or brought it. What it names by more than a hint
 // stays until another turn; after a hint it stays for one batch longer.
-func (p *Pager) needed(g *Page) bool {
+func (p *policy) needed(g *Page) bool {
 	c := &p.costs
 	switch {
 	case p.spoken(g):
@@ -199,12 +199,12 @@ func (p *Pager) needed(g *Page) bool {
 	case c.said == nil || g.spared == c.turn+1 || !p.hinted(g):
 		return false
 	}
-	set(p, &g.spared, c.turn+1)
+	set(&p.history, &g.spared, c.turn+1)
 	return true
 }
 
 // spoken reports whether a page stays until another turn. That is found out once for each turn.
-func (p *Pager) spoken(g *Page) bool {
+func (p *policy) spoken(g *Page) bool {
 	c := &p.costs
 	switch {
 	case g.Part == Image:
@@ -218,14 +218,14 @@ func (p *Pager) spoken(g *Page) bool {
 }
 
 // namedFile reports whether the newest turn names a file, with its path, the end of that, or its base name alone.
-func (p *Pager) namedFile(file string) bool {
+func (p *policy) namedFile(file string) bool {
 	c := &p.costs
 	return named(c.names, file) || file != "" && c.said != nil && c.said.words[near.Plain(path.Base(file))]
 }
 
 // hinted reports whether the newest turn may speak of a page: of a file's name without its extension, of the tool or
 // program whose newest result it is, of what it looked for, or of a code that stands in it.
-func (p *Pager) hinted(g *Page) bool {
+func (p *policy) hinted(g *Page) bool {
 	words := p.costs.said.words
 	if base := path.Base(g.Call.Path); g.Read || g.Part == Input {
 		stem := strings.TrimSuffix(base, path.Ext(base))
@@ -271,7 +271,7 @@ func (p *Pager) latest(name string, g *Page) {
 	if name == "" {
 		return
 	}
-	put(p, p.newest, name, g)
+	put(&p.history, p.newest, name, g)
 }
 
 // bytes are the set as it is stored.

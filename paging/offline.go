@@ -44,7 +44,7 @@ func newOffline(o Options, h *hindsight) *Pager {
 }
 
 // safe reports whether superseded reads and all but the newest of equal errors may go before their age.
-func (p *Pager) safe() bool { return p.policy == "cost" || p.policy == optimal }
+func (p *policy) safe() bool { return p.rule == "cost" || p.rule == optimal }
 
 // planned lets go what the plan says.
 func (p *Pager) planned() {
@@ -105,8 +105,8 @@ func (p *Pager) farthest() {
 	for _, g := range gone {
 		p.evict(g)
 	}
-	set(p, &c.ready, left)
-	set(p, &c.saved, saved)
+	set(&p.history, &c.ready, left)
+	set(&p.history, &c.saved, saved)
 }
 
 // nextUse is the request that reads a page again, or one that never comes: a copy that a newer one stands

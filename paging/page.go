@@ -73,31 +73,31 @@ func (p *Page) Stub(handle string) string {
 }
 
 // unpin lets the copies of a range go. They are looked at again with this request.
-func (p *Pager) unpin(k *key) {
+func (p *policy) unpin(k *key) {
 	p.now.Unpin = append(p.now.Unpin, k.pinned[0])
 	p.again = append(p.again, k.pinned...)
-	set(p, &k.pinned, nil)
-	set(p, &k.armed, nil)
+	set(&p.history, &k.pinned, nil)
+	set(&p.history, &k.armed, nil)
 	i := slices.Index(k.file.pins, k)
-	set(p, &k.file.pins, slices.Delete(slices.Clone(k.file.pins), i, i+1))
+	set(&p.history, &k.file.pins, slices.Delete(slices.Clone(k.file.pins), i, i+1))
 }
 
 // pin keeps a copy of a range; the first one that is kept is told.
-func (p *Pager) pin(g *Page) {
+func (p *policy) pin(g *Page) {
 	k := g.key
 	if len(k.pinned) == 0 {
 		p.now.Pin = append(p.now.Pin, g)
-		set(p, &k.file.pins, append(k.file.pins, k))
+		set(&p.history, &k.file.pins, append(k.file.pins, k))
 		if p.window > 0 {
-			set(p, &p.tight, append(p.tight, k))
+			set(&p.history, &p.tight, append(p.tight, k))
 		}
-		set(p, &k.armed, nil)
+		set(&p.history, &k.armed, nil)
 	}
-	set(p, &k.pinned, append(k.pinned, g))
+	set(&p.history, &k.pinned, append(k.pinned, g))
 }
 
 // evict puts a page out by a decision.
-func (p *Pager) evict(g *Page) {
+func (p *policy) evict(g *Page) {
 	if g.stub || p.holds(g) {
 		return
 	}
@@ -116,47 +116,47 @@ func (p *Pager) evict(g *Page) {
 }
 
 // leave puts a page out.
-func (p *Pager) leave(g *Page) {
-	set(p, &g.stub, true)
-	p.shorten(g)
-	p.out.add(g.Message, g.short-g.wire)
-	set(p, &p.inline, p.inline.plus(g.inline, -1))
-	p.touch(g, true)
-	p.undo = append(p.undo, func() {
-		p.out.add(g.Message, g.wire-g.short)
-		p.touch(g, false)
+func (h *history) leave(g *Page) {
+	set(h, &g.stub, true)
+	h.shorten(g)
+	h.out.add(g.Message, g.short-g.wire)
+	set(h, &h.inline, h.inline.plus(g.inline, -1))
+	h.touch(g, true)
+	h.undo = append(h.undo, func() {
+		h.out.add(g.Message, g.wire-g.short)
+		h.touch(g, false)
 	})
-	p.stubs = append(p.stubs, g)
+	h.stubs = append(h.stubs, g)
 	if !g.Read {
 		return
 	}
 	k := g.key
-	set(p, &k.evicted, g)
+	set(h, &k.evicted, g)
 	if g.epoch == k.file.epoch && k.seen == g.epoch {
-		set(p, &k.full, k.full-1)
+		set(h, &k.full, k.full-1)
 	}
 }
 
 // large reports whether a page has the least size from which it may go.
-func (p *Pager) large(g *Page) bool { return g.Part != Result || g.Size >= p.min }
+func (p *policy) large(g *Page) bool { return g.Part != Result || g.Size >= p.min }
 
 // shorten measures the stub of a page.
-func (p *Pager) shorten(g *Page) {
+func (h *history) shorten(g *Page) {
 	if g.short == 0 {
 		g.short = len(json.AppendString(nil, g.Stub("")))
 	}
 }
 
 // touch notes that a page went out with this request, or came back because the history was cut.
-func (p *Pager) touch(g *Page, stub bool) {
-	if p.changed == nil {
-		p.changed = map[place]change{}
+func (h *history) touch(g *Page, stub bool) {
+	if h.changed == nil {
+		h.changed = map[place]change{}
 	}
 	at := place{g.Message, g.at}
-	c, known := p.changed[at]
+	c, known := h.changed[at]
 	if !known {
 		c.was, c.common = !stub, g.common
 	}
 	c.is = stub
-	p.changed[at] = c
+	h.changed[at] = c
 }

@@ -105,10 +105,34 @@ type Step struct {
 // stageMessages is how many messages lie between two such states, at most so many are taken again by a cut.
 const stageMessages = 16
 
-// Pager decides for one history, request after request. It is not for use by several goroutines.
+// Pager decides for one history, request after request: it takes what each adds, and asks its policy what leaves. It is not
+// for use by several goroutines.
 type Pager struct {
-	policy   string
+	policy
+	inputs map[string]*Page // of the newest call of an id, where it may leave
+	told   int              // tau as the newest decision that names it says
+	ahead  *hindsight       // of a policy that knows the session
+}
+
+// policy says what may leave, and when.
+type policy struct {
+	history
+	rule     string // its name
 	tau, min int
+	head     int     // pages before it have been looked at
+	waited   int     // of lru: changes up to the newest of costs.due in this request, 0 for none
+	waitedAt int     // the tick of that
+	again    []*Page // were pinned: to be looked at once more
+	late     []*Page // would be out, but the window has room
+	tight    []*key  // were pinned, in that order; some no longer are
+	anchors  int     // pages that are anchored
+	hold     func(*Page) bool
+	costs    costs
+}
+
+// history is what stands there: messages, their pages, what of them is out, and how much all that is. Its newest request
+// can be taken back.
+type history struct {
 	messages []Message
 	first    []int // the first page of each message
 	pages    []*Page
@@ -118,14 +142,13 @@ type Pager struct {
 	keys     map[string]*key
 	files    map[string]*file
 	calls    map[string]*Call
-	pictures []*Page          // that are or hold images
-	inputs   map[string]*Page // of the newest call of an id, where it may leave
-	newest   map[string]*Page // result of a tool, and of a program behind "$"
-	users    int              // messages of role user
-	head     int              // pages before it have been looked at
-	waited   int              // of lru: changes up to the newest of costs.due in this request, 0 for none
-	waitedAt int              // the tick of that
-	again    []*Page          // were pinned: to be looked at once more
+	byHandle map[string]int     // the newest message of a handle
+	results  map[string]*Page   // the newest result of a call
+	paths    map[string][]*Page // all pages whose call names a path
+	newest   map[string]*Page   // result of a tool, and of a program behind "$"
+	pictures []*Page            // that are or hold images
+	users    int                // messages of role user
+	clock    int                // in ticks
 	marks    []mark
 	stages   []stage // of requests with more than stageMessages
 	undo     []func()
@@ -133,23 +156,12 @@ type Pager struct {
 	changed  map[place]change
 	now      Decision
 	counted  map[*Page]bool
-	costs    costs
-	told     int        // tau as the newest decision that names it says
-	ahead    *hindsight // of a policy that knows the session
-	hold     func(*Page) bool
 
 	window, fixed tidemark.Tokens
 	zones         Zones
 	whole         bool
-	inline        inline  // of the messages as sent
-	wholly        inline  // and as they came
-	late          []*Page // would be out, but the window has room
-	tight         []*key  // were pinned, in that order; some no longer are
-
-	byHandle map[string]int     // the newest message of a handle
-	results  map[string]*Page   // the newest result of a call
-	paths    map[string][]*Page // all pages whose call names a path
-	anchors  int                // pages that are anchored
+	inline        inline // of the messages as sent
+	wholly        inline // and as they came
 }
 
 // place is where a substituted value stands: its message and its first byte in that.
@@ -175,10 +187,11 @@ func New(o Options) (*Pager, error) {
 }
 
 func newPager(o Options) *Pager {
-	p := &Pager{policy: cmp.Or(o.Policy, Policies()[0]), tau: orDefault(o.Tau, DefaultTau), min: orDefault(o.MinBytes, DefaultMinBytes), sent: -1,
-		keys: map[string]*key{}, files: map[string]*file{}, calls: map[string]*Call{}, inputs: map[string]*Page{}, newest: map[string]*Page{}, results: map[string]*Page{}, paths: map[string][]*Page{},
-		costs:  costs{errors: map[[sha256.Size]byte]*Page{}, due: map[int][]*Page{}, hit: 1},
+	h := history{sent: -1, newest: map[string]*Page{}, keys: map[string]*key{}, files: map[string]*file{}, calls: map[string]*Call{}, byHandle: map[string]int{}, results: map[string]*Page{}, paths: map[string][]*Page{},
 		window: o.Window, fixed: o.Fixed, zones: o.Zones, whole: o.Whole}
+	p := &Pager{inputs: map[string]*Page{}, policy: policy{history: h,
+		rule: cmp.Or(o.Policy, Policies()[0]), tau: orDefault(o.Tau, DefaultTau), min: orDefault(o.MinBytes, DefaultMinBytes),
+		costs: costs{errors: map[[sha256.Size]byte]*Page{}, due: map[int][]*Page{}, hit: 1}}}
 	p.told = p.tau
 	return p
 }
@@ -191,13 +204,13 @@ func orDefault(n, usual int) int {
 }
 
 // Len is how many messages the history has.
-func (p *Pager) Len() int { return len(p.messages) }
+func (h *history) Len() int { return len(h.messages) }
 
 // Tau is the age that is asked for now: that of the options, or what thrashing raised it to.
-func (p *Pager) Tau() int { return p.tau * max(p.costs.slow, 1) }
+func (p *policy) Tau() int { return p.tau * max(p.costs.slow, 1) }
 
 // Stubs are the pages that are out, in the order in which they went. The list is the pager's own.
-func (p *Pager) Stubs() []*Page { return p.stubs }
+func (h *history) Stubs() []*Page { return h.stubs }
 
 // Step takes what a request adds and decides. A Keep beyond the history is tidemark.ErrInvalid, and
 // nothing is changed.
@@ -227,13 +240,13 @@ func (p *Pager) Step(s Step) (Decision, error) {
 }
 
 // Reported tells what the provider reported of the newest request. One that counts nothing sent tells no size.
-func (p *Pager) Reported(u *tidemark.Usage) {
-	if n := len(p.marks); n > 0 {
-		m := &p.marks[n-1]
+func (h *history) Reported(u *tidemark.Usage) {
+	if n := len(h.marks); n > 0 {
+		m := &h.marks[n-1]
 		if m.usage, m.report = u, n; u == nil || u.Context() <= u.Output {
 			m.report = 0
 			if n > 1 {
-				m.report = p.marks[n-2].report
+				m.report = h.marks[n-2].report
 			}
 		}
 	}
@@ -245,7 +258,7 @@ func (p *Pager) decide() {
 		p.ahead.decide(p)
 		return
 	}
-	switch p.policy {
+	switch p.rule {
 	case "fifo":
 		p.fifo()
 	case "lru":
@@ -275,20 +288,20 @@ func (p *Pager) take(m Message) {
 	p.in = append(p.in, total)
 	p.name(m.Handle)
 	if m.Role == tidemark.User {
-		set(p, &p.users, p.users+1)
+		set(&p.history, &p.users, p.users+1)
 		ticks := roundTicks
 		if m.Typed {
 			ticks = turnTicks
-			set(p, &p.costs.names, m.Names)
-			set(p, &p.costs.said, m.said)
-			set(p, &p.costs.turn, len(p.messages)-1)
+			set(&p.history, &p.costs.names, m.Names)
+			set(&p.history, &p.costs.said, m.said)
+			set(&p.history, &p.costs.turn, len(p.messages)-1)
 		}
-		set(p, &p.costs.clock, p.costs.clock+ticks)
+		set(&p.history, &p.clock, p.clock+ticks)
 	}
 	for i := range m.Blocks {
 		if in := m.Blocks[i].inline; in != (inline{}) {
-			set(p, &p.inline, p.inline.plus(in, 1))
-			set(p, &p.wholly, p.wholly.plus(in, 1))
+			set(&p.history, &p.inline, p.inline.plus(in, 1))
+			set(&p.history, &p.wholly, p.wholly.plus(in, 1))
 		}
 		switch b := &m.Blocks[i]; b.what {
 		case called:
@@ -302,16 +315,10 @@ func (p *Pager) take(m Message) {
 }
 
 func (p *Pager) call(b *Block) {
-	id, old := b.ID, p.calls[b.ID]
-	p.undo = append(p.undo, func() {
-		if p.calls[id] = old; old == nil {
-			delete(p.calls, id)
-		}
-	})
-	p.calls[id] = &b.Call
+	put(&p.history, p.calls, b.ID, &b.Call)
 	p.input(b)
 	if f := p.files[b.Call.Path]; f != nil && b.Call.Kind != Looks {
-		set(p, &f.used, p.costs.clock)
+		set(&p.history, &f.used, p.clock)
 	}
 	if b.Call.Kind == Reads {
 		p.read(b)
@@ -334,10 +341,10 @@ func (p *Pager) read(b *Block) {
 // fault notes that a call needs a page that is out.
 func (p *Pager) fault(id string, of *Page) {
 	k := of.key
-	set(p, &p.costs.faults, p.costs.faults+1)
-	set(p, &of.faulted, true)
-	set(p, &k.armed, of)
-	set(p, &k.armedAt, k.file.epoch)
+	set(&p.history, &p.costs.faults, p.costs.faults+1)
+	set(&p.history, &of.faulted, true)
+	set(&p.history, &k.armed, of)
+	set(&p.history, &k.armedAt, k.file.epoch)
 	p.now.Fault = append(p.now.Fault, Fault{id, of, p.wasTold(of)})
 	if p.counted == nil {
 		p.counted = map[*Page]bool{}
@@ -348,10 +355,10 @@ func (p *Pager) fault(id string, of *Page) {
 }
 
 // wasTold reports whether a fault of this eviction was told before, also of one in a history that was cut since.
-func (p *Pager) wasTold(g *Page) bool { return p.counted[g] || g.stays != nil && g.stays.told }
+func (h *history) wasTold(g *Page) bool { return h.counted[g] || g.stays != nil && g.stays.told }
 
 // full reports whether a copy of all of a range stands in the request, as its file is.
-func (p *Pager) full(k *key) bool {
+func (h *history) full(k *key) bool {
 	for _, other := range k.file.keys {
 		if other.full > 0 && other.seen == k.file.epoch && other.span.Covers(k.span) {
 			return true
@@ -365,14 +372,14 @@ func keyName(c Call) string { return c.Path + "\x00" + c.Range.String() }
 // result makes a page of a result. One that reports success of a change makes copies of its file old.
 func (p *Pager) result(b *Block) {
 	g := &Page{ID: b.ID, Message: len(p.messages) - 1, Block: b.index, Hash: b.Hash, Size: b.Size, Lines: b.Lines, Err: b.Err,
-		born: p.users, tick: p.costs.clock, at: b.at, wire: b.wire, common: int(b.clear), inline: b.inline, codes: b.codes}
+		born: p.users, tick: p.clock, at: b.at, wire: b.wire, common: int(b.clear), inline: b.inline, codes: b.codes}
 	if c := p.calls[b.ID]; c != nil {
 		g.Call = *c
 	}
 	p.answered(b.ID)
 	p.newer(g)
 	p.picture(g)
-	put(p, p.results, b.ID, g)
+	put(&p.history, p.results, b.ID, g)
 	if b.Err {
 		p.failed(g)
 	} else {
@@ -391,10 +398,10 @@ func (p *Pager) result(b *Block) {
 }
 
 // add takes a page behind the others.
-func (p *Pager) add(g *Page) {
-	p.pages = append(p.pages, g)
+func (h *history) add(g *Page) {
+	h.pages = append(h.pages, g)
 	if name := g.Call.Path; name != "" {
-		put(p, p.paths, name, append(p.paths[name], g))
+		put(h, h.paths, name, append(h.paths[name], g))
 	}
 }
 
@@ -408,31 +415,31 @@ func (p *Pager) copied(g *Page) {
 	}
 	g.key, g.epoch = k, k.file.epoch
 	if k.seen != k.file.epoch {
-		set(p, &k.seen, k.file.epoch)
-		set(p, &k.full, 0)
+		set(&p.history, &k.seen, k.file.epoch)
+		set(&p.history, &k.full, 0)
 	}
-	set(p, &k.full, k.full+1)
+	set(&p.history, &k.full, k.full+1)
 	p.older(k)
-	set(p, &k.live, append(k.live, g))
+	set(&p.history, &k.live, append(k.live, g))
 	if k.armed != nil && k.armed.Hash != g.Hash {
-		set(p, &k.armed, nil)
+		set(&p.history, &k.armed, nil)
 	}
 	if len(k.pinned) > 0 && k.pinned[0].Hash != g.Hash {
 		p.unpin(k)
 	}
 }
 
-func (p *Pager) newKey(name string, c Call) *key {
-	f := p.files[c.Path]
+func (h *history) newKey(name string, c Call) *key {
+	f := h.files[c.Path]
 	if f == nil {
-		f = &file{path: c.Path, used: p.costs.clock}
-		p.files[c.Path] = f
-		p.undo = append(p.undo, func() { delete(p.files, f.path) })
+		f = &file{path: c.Path, used: h.clock}
+		h.files[c.Path] = f
+		h.undo = append(h.undo, func() { delete(h.files, f.path) })
 	}
 	k := &key{file: f, span: c.Range, seen: f.epoch}
-	p.keys[name] = k
-	p.undo = append(p.undo, func() { delete(p.keys, name) })
-	set(p, &f.keys, append(f.keys, k))
+	h.keys[name] = k
+	h.undo = append(h.undo, func() { delete(h.keys, name) })
+	set(h, &f.keys, append(f.keys, k))
 	return k
 }
 
@@ -442,7 +449,7 @@ func (p *Pager) edited(path string) {
 	if f == nil {
 		return // never read
 	}
-	set(p, &f.epoch, f.epoch+1)
+	set(&p.history, &f.epoch, f.epoch+1)
 	for _, k := range slices.Clone(f.pins) {
 		p.unpin(k)
 	}

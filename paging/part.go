@@ -49,7 +49,7 @@ func textBlock(text string) []byte {
 }
 
 // parts reports whether inputs and images may leave. fifo is the paper unadorned, batch and min are to compare with.
-func (p *Pager) parts() bool { return p.safe() || p.policy == "lru" }
+func (p *policy) parts() bool { return p.safe() || p.rule == "lru" }
 
 // input makes a page of the input of a call, of the age of its result.
 func (p *Pager) input(b *Block) {
@@ -57,14 +57,8 @@ func (p *Pager) input(b *Block) {
 		return
 	}
 	g := &Page{Part: Input, ID: b.ID, Call: b.Call, Message: len(p.messages) - 1, Block: b.index, Hash: b.Hash, Size: b.Size, Lines: b.Lines,
-		born: p.users, tick: p.costs.clock + roundTicks, at: b.at, wire: b.wire, common: b.common, short: b.stub}
-	old := p.inputs[b.ID]
-	p.undo = append(p.undo, func() {
-		if p.inputs[b.ID] = old; old == nil {
-			delete(p.inputs, b.ID)
-		}
-	})
-	p.inputs[b.ID] = g
+		born: p.users, tick: p.clock + roundTicks, at: b.at, wire: b.wire, common: b.common, short: b.stub}
+	put(&p.history, p.inputs, b.ID, g)
 	p.add(g)
 }
 
@@ -74,10 +68,10 @@ func (p *Pager) answered(id string) {
 	if g == nil || g.answered {
 		return
 	}
-	set(p, &g.answered, true)
+	set(&p.history, &g.answered, true)
 	switch {
-	case !g.waits || p.policy == optimal:
-	case p.policy == "lru":
+	case !g.waits || p.rule == optimal:
+	case p.rule == "lru":
 		p.again = append(p.again, g)
 	default:
 		p.ripe(g)
@@ -85,12 +79,12 @@ func (p *Pager) answered(id string) {
 }
 
 // open reports whether a page is the input of a call that has no result; it is looked at again when that comes.
-func (p *Pager) open(g *Page) bool {
+func (p *policy) open(g *Page) bool {
 	if g.Part != Input || g.answered {
 		return false
 	}
 	if !g.waits {
-		set(p, &g.waits, true)
+		set(&p.history, &g.waits, true)
 	}
 	return true
 }
@@ -101,7 +95,7 @@ func (p *Pager) image(b *Block) {
 		return
 	}
 	g := &Page{Part: Image, Media: b.media, Message: len(p.messages) - 1, Block: b.index, Hash: b.Hash, Size: b.decoded,
-		born: p.users, tick: p.costs.clock, at: b.at, wire: b.wire, common: b.common, short: b.stub, inline: b.inline}
+		born: p.users, tick: p.clock, at: b.at, wire: b.wire, common: b.common, short: b.stub, inline: b.inline}
 	p.picture(g)
 	p.add(g)
 }

@@ -18,7 +18,7 @@ const (
 // more request costs more than that mean. Then it goes. Where results come at an even rate that is when keeping them
 // has cost as much as writing the rest anew. It never waits longer than that, so it is never twice the best wait,
 // however long the session will be, which nobody knows.
-func (p *Pager) cost() {
+func (p *policy) cost() {
 	c := &p.costs
 	var before mark
 	if n := len(p.marks); n > 0 {
@@ -38,7 +38,7 @@ func (p *Pager) cost() {
 	}
 	saved += p.company(first, before.messages, hold)
 	behind := float64(max(p.between(first.Message, before.messages)-saved, 0))
-	set(p, &c.regret, c.regret+hold*float64(saved))
+	set(&p.history, &c.regret, c.regret+hold*float64(saved))
 	if p.acts(c.regret >= lose*behind || p.later(hold*float64(saved), lose, behind)) {
 		p.batch(first)
 	}
@@ -47,7 +47,7 @@ func (p *Pager) cost() {
 // company is what those would free that go along with a batch though they are not of age: they need not be written anew,
 // and waiting keeps them, too. It is counted where less of what went was read again than is assumed before anything is
 // known: else what waits longer is spared some faults, which have no price here.
-func (p *Pager) company(first *Page, sent int, hold float64) (saved int) {
+func (p *policy) company(first *Page, sent int, hold float64) (saved int) {
 	if c := &p.costs; float64(c.missed+c.faults) >= faultPrior*float64(c.gone) {
 		return 0
 	}
@@ -64,7 +64,7 @@ func (p *Pager) company(first *Page, sent int, hold float64) (saved int) {
 }
 
 // comes reports a page that comes of age some day, and shortens it.
-func (p *Pager) comes(g *Page) bool {
+func (p *policy) comes(g *Page) bool {
 	if g.Part != Result || g.ripe || g.stub || g.Err || g.Size < p.min || p.holds(g) {
 		return false
 	}
@@ -74,7 +74,7 @@ func (p *Pager) comes(g *Page) bool {
 
 // later reports whether one more request of waiting costs more than those of the cycle do on the mean. keep is what
 // a request costs by what may go; what is behind that grows by what a request brings, less what will be of age soon.
-func (p *Pager) later(keep, lose, behind float64) bool {
+func (p *policy) later(keep, lose, behind float64) bool {
 	c := &p.costs
 	coming := 0
 	for _, g := range p.pages[p.head:] {
@@ -90,7 +90,7 @@ func (p *Pager) later(keep, lose, behind float64) bool {
 // choose tells from which page on those that may go are worth what is written anew, in the order of the history, and
 // what they free. A small page far in front of the others would have all between written anew; it waits for company.
 // Where the window fills up all go, and so they do where they are too many to look at. nil is none.
-func (p *Pager) choose(sent int, hold, lose float64) (first *Page, saved int) {
+func (p *policy) choose(sent int, hold, lose float64) (first *Page, saved int) {
 	c := &p.costs
 	ready, front, all := p.free()
 	if len(ready) > maxChoice || p.now.Zone >= Involuntary {
@@ -115,7 +115,7 @@ func (p *Pager) choose(sent int, hold, lose float64) (first *Page, saved int) {
 }
 
 // free is what of those that may go nobody holds, the one of them that stands first, and what they free.
-func (p *Pager) free() (ready []*Page, first *Page, saved int) {
+func (p *policy) free() (ready []*Page, first *Page, saved int) {
 	c := &p.costs
 	if p.holdsNone() {
 		return c.ready, c.first, c.saved
@@ -137,7 +137,7 @@ func (p *Pager) free() (ready []*Page, first *Page, saved int) {
 // fault of it would cost: its bytes written anew, and a further pass over the whole context, which costs the more the
 // fuller it is. How likely that is the session itself tells, by how many of its pages that went were read again; and
 // the older a page is, the less likely. Where the window fills up a page is worth what it frees.
-func (p *Pager) worthOf(g *Page, hold float64) float64 {
+func (p *policy) worthOf(g *Page, hold float64) float64 {
 	c := &p.costs
 	spares := hold * float64(len(p.marks)) * float64(g.frees())
 	if !g.Read || !g.newest() || p.now.Zone >= Involuntary {
@@ -159,32 +159,32 @@ func (in inline) weigh(bytes int) int {
 func (p *Page) frees() int { return p.inline.weigh(p.wire - p.short) }
 
 // between is what messages weigh as they are sent, from one up to another.
-func (p *Pager) between(from, to int) int {
+func (h *history) between(from, to int) int {
 	var in inline
-	for i := len(p.pictures) - 1; i >= 0 && p.pictures[i].Message >= from; i-- {
-		if g := p.pictures[i]; !g.stub && g.Message < to {
+	for i := len(h.pictures) - 1; i >= 0 && h.pictures[i].Message >= from; i-- {
+		if g := h.pictures[i]; !g.stub && g.Message < to {
 			in = in.plus(g.inline, 1)
 		}
 	}
-	return in.weigh(p.out.upTo(to) - p.out.upTo(from))
+	return in.weigh(h.out.upTo(to) - h.out.upTo(from))
 }
 
 // picture notes a page that is or holds an image.
-func (p *Pager) picture(g *Page) {
+func (h *history) picture(g *Page) {
 	if g.inline != (inline{}) {
-		set(p, &p.pictures, append(p.pictures, g))
+		set(h, &h.pictures, append(h.pictures, g))
 	}
 }
 
 // prices are what a byte costs that stays, and one that is written anew though it was cached.
-func (p *Pager) prices() (hold, lose float64) {
+func (p *policy) prices() (hold, lose float64) {
 	h := p.costs.hit
 	return CachedPrice*h + (1 - h), (WrittenPrice - CachedPrice) * h
 }
 
 // measured takes what the provider reported of the request before: where it read less from the cache
 // than stood there, a broken prefix is less of a loss.
-func (p *Pager) measured(m mark) {
+func (p *policy) measured(m mark) {
 	c := &p.costs
 	const least = 0.3 // of the request, that must have been as before to tell anything
 	u := m.usage
@@ -196,5 +196,5 @@ func (p *Pager) measured(m mark) {
 		return
 	}
 	share := float64(u.CacheRead) / float64(all) * float64(m.out) / float64(m.same)
-	set(p, &c.hit, (c.hit+min(share, 1))/2)
+	set(&p.history, &c.hit, (c.hit+min(share, 1))/2)
 }

@@ -171,7 +171,7 @@ func names(t *testing.T, p *Pager) {
 		for _, b := range p.messages[g.Message].Blocks {
 			found = found || b.ID == g.ID && b.at == g.at && b.index == g.Block && (b.Size == g.Size || b.decoded == g.Size)
 		}
-		if !found || g.Err && p.policy == "fifo" {
+		if !found || g.Err && p.rule == "fifo" {
 			t.Fatalf("no original of stub %s, or it is an error", g.ID)
 		}
 		out += g.short - g.wire

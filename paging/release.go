@@ -80,20 +80,17 @@ func handles(raw []byte, most int) (out []string) {
 }
 
 // name notes under which name the newest message is known to the model.
-func (p *Pager) name(handle string) {
+func (h *history) name(handle string) {
 	if handle == "" {
 		return
 	}
-	if p.byHandle == nil {
-		p.byHandle = map[string]int{}
-	}
-	put(p, p.byHandle, handle, len(p.messages)-1)
+	put(h, h.byHandle, handle, len(h.messages)-1)
 }
 
 // put changes a map so that [Pager.cut] can take it back.
-func put[K comparable, V any](p *Pager, m map[K]V, k K, v V) {
+func put[K comparable, V any](h *history, m map[K]V, k K, v V) {
 	old, had := m[k]
-	p.undo = append(p.undo, func() {
+	h.undo = append(h.undo, func() {
 		if m[k] = old; !had {
 			delete(m, k)
 		}
@@ -103,14 +100,14 @@ func put[K comparable, V any](p *Pager, m map[K]V, k K, v V) {
 
 // find returns what a handle names, and none for one that is not known: a message by [Message.Handle], a block of it
 // behind "#", counted from 0. In a history whose messages have none the id of a call names its newest result.
-func (p *Pager) find(handle string) []*Page {
-	if m, ok := p.byHandle[handle]; ok {
-		return p.within(m)
+func (h *history) find(handle string) []*Page {
+	if m, ok := h.byHandle[handle]; ok {
+		return h.within(m)
 	}
 	if at := strings.LastIndexByte(handle, '#'); at > 0 {
 		n, err := strconv.Atoi(handle[at+1:])
-		if m, ok := p.byHandle[handle[:at]]; ok && err == nil {
-			pages := p.within(m)
+		if m, ok := h.byHandle[handle[:at]]; ok && err == nil {
+			pages := h.within(m)
 			i, found := slices.BinarySearchFunc(pages, n, func(g *Page, n int) int { return cmp.Compare(g.Block, n) })
 			if !found {
 				return nil
@@ -118,7 +115,7 @@ func (p *Pager) find(handle string) []*Page {
 			return pages[i : i+1 : i+1]
 		}
 	}
-	if g := p.results[handle]; g != nil && len(p.byHandle) == 0 {
+	if g := h.results[handle]; g != nil && len(h.byHandle) == 0 {
 		return []*Page{g}
 	}
 	return nil
@@ -126,18 +123,18 @@ func (p *Pager) find(handle string) []*Page {
 
 // Find returns what a model names: by a handle, or all that calls did with a path. It is empty for what is not known;
 // the list is the pager's own.
-func (p *Pager) Find(name string) []*Page {
-	if pages := p.find(name); len(pages) > 0 {
+func (h *history) Find(name string) []*Page {
+	if pages := h.find(name); len(pages) > 0 {
 		return pages
 	}
-	return p.paths[bounded(path.Clean(name))]
+	return h.paths[bounded(path.Clean(name))]
 }
 
 // Gone returns what [FaultTool] brings back of what a model names, in the order of the history: by a handle what of it is
 // out; by a path the newest copy of each range that went, unless the context still has all of it as it is. Of a file that was
 // written and never read that is what was written last.
-func (p *Pager) Gone(name string) (out []*Page) {
-	if pages := p.find(name); len(pages) > 0 {
+func (h *history) Gone(name string) (out []*Page) {
+	if pages := h.find(name); len(pages) > 0 {
 		for _, g := range pages {
 			if g.stub {
 				out = append(out, g)
@@ -146,9 +143,9 @@ func (p *Pager) Gone(name string) (out []*Page) {
 		return out
 	}
 	name = bounded(path.Clean(name))
-	f := p.files[name]
+	f := h.files[name]
 	if f == nil {
-		pages := p.paths[name]
+		pages := h.paths[name]
 		for i := len(pages) - 1; i >= 0; i-- {
 			if g := pages[i]; g.Part == Input {
 				if g.stub {
@@ -160,7 +157,7 @@ func (p *Pager) Gone(name string) (out []*Page) {
 		return out
 	}
 	for _, k := range f.keys {
-		if k.evicted != nil && !p.full(k) {
+		if k.evicted != nil && !h.full(k) {
 			out = append(out, k.evicted)
 		}
 	}
@@ -169,12 +166,12 @@ func (p *Pager) Gone(name string) (out []*Page) {
 }
 
 // within returns the pages of a message, in the order of its blocks.
-func (p *Pager) within(message int) []*Page {
-	from, to := p.first[message], len(p.pages)
-	if message+1 < len(p.first) {
-		to = p.first[message+1]
+func (h *history) within(message int) []*Page {
+	from, to := h.first[message], len(h.pages)
+	if message+1 < len(h.first) {
+		to = h.first[message+1]
 	}
-	return p.pages[from:to:to]
+	return h.pages[from:to:to]
 }
 
 // recalled notes that the model asks for pages by their handle or path. One that reads a file and was out is a fault as
@@ -195,7 +192,7 @@ func (p *Pager) recalled(b *Block) {
 // are pinned or would be, with the next batch. Only what stood there when it decided can go, never what came since. fifo
 // and batch do as they do without a window, where nobody asks the model.
 func (p *Pager) letAll(names []string) {
-	if p.window == 0 && (p.policy == "fifo" || p.policy == "batch" || p.policy == belady) {
+	if p.window == 0 && (p.rule == "fifo" || p.rule == "batch" || p.rule == belady) {
 		return
 	}
 	for _, name := range names {
@@ -213,24 +210,24 @@ func (p *Pager) let(g *Page) {
 		return
 	}
 	if g.anchored {
-		set(p, &g.anchored, false)
-		set(p, &p.anchors, p.anchors-1)
+		set(&p.history, &g.anchored, false)
+		set(&p.history, &p.anchors, p.anchors-1)
 	}
 	if k := g.key; k != nil {
 		if slices.Contains(k.pinned, g) {
 			p.unpin(k)
 		}
 		if k.armed != nil && k.armed.Hash == g.Hash {
-			set(p, &k.armed, nil)
+			set(&p.history, &k.armed, nil)
 		}
 	}
-	switch p.policy {
+	switch p.rule {
 	case optimal:
-		set(p, &g.ripe, true)
+		set(&p.history, &g.ripe, true)
 	case "fifo", "lru":
 		if !g.released {
-			set(p, &g.released, true)
-			set(p, &p.late, append(p.late, g))
+			set(&p.history, &g.released, true)
+			set(&p.history, &p.late, append(p.late, g))
 		}
 	default:
 		p.ready(g)

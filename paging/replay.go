@@ -199,10 +199,10 @@ func (r *Replay) request(n int, d *Decision, stubs []*Page) {
 
 // AppendDecision appends the newest decision as an object of JSON: the same bytes that a replay with Keep has of
 // request n of the same history. It is for a live request; it looks at all that is out.
-func (p *Pager) AppendDecision(b []byte, n int, d *Decision) []byte {
+func (h *history) AppendDecision(b []byte, n int, d *Decision) []byte {
 	var o outside
-	o.add(p.stubs)
-	return o.decision(b, n, d, p.window > 0)
+	o.add(h.stubs)
+	return o.decision(b, n, d, h.window > 0)
 }
 
 // decision writes what was decided with request n, when what is out is known.

@@ -15,7 +15,6 @@ import (
 // Session is a recorded conversation: request k is all that steps 0 to k appended and cut.
 type Session struct {
 	ID    string
-	Model string
 	Fixed int  // bytes of system and tools as compact JSON: they go with each request
 	Whole bool // its usage is of requests with nothing replaced, as [Options] has it
 	Told  Told // by what it was decided
@@ -90,8 +89,6 @@ func (s *Scanner) Session(line []byte) (Session, error) {
 		case "session":
 			named = c.Peek() == '"'
 			out.ID = s.word(c)
-		case "model":
-			out.Model = s.word(c)
 		case "system":
 			system = size(c)
 		case "tools":

@@ -27,7 +27,7 @@ func TestTold(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if a.policy != b.policy || a.tau != b.tau || a.min != b.min || a.window != b.window || cmp.Or(a.zones, DefaultZones) != b.zones {
+		if a.rule != b.rule || a.tau != b.tau || a.min != b.min || a.window != b.window || cmp.Or(a.zones, DefaultZones) != b.zones {
 			t.Errorf("%+v is read as %+v", o, got)
 		}
 	}

@@ -89,24 +89,24 @@ func (Zones) at(percent int, window tidemark.Tokens) tidemark.Tokens {
 // sent, and Fixed is added. It counts bytes as the estimator counts UTF-16 units: equal for ASCII, twice or
 // three times as much for other text, until the provider reports what that really is. Where it reported of more than
 // would have been sent (Options.Whole), its report counts by the share of the bytes that would have been.
-func (p *Pager) Size() tidemark.Tokens {
-	n := len(p.messages)
-	now := p.out.upTo(n) + n + 1
-	r := p.report()
+func (h *history) Size() tidemark.Tokens {
+	n := len(h.messages)
+	now := h.out.upTo(n) + n + 1
+	r := h.report()
 	if r == 0 {
-		return p.fixed + p.inline.estimate(now)
+		return h.fixed + h.inline.estimate(now)
 	}
-	m := p.marks[r-1]
+	m := h.marks[r-1]
 	size, since := m.usage.Context()-m.usage.Output, now-m.out
-	if p.whole && m.messages > 0 {
-		all := p.in[m.messages-1] + m.messages + 1 - m.whole.data
+	if h.whole && m.messages > 0 {
+		all := h.in[m.messages-1] + m.messages + 1 - m.whole.data
 		size = size * tidemark.Tokens(m.out-m.inline.data) / tidemark.Tokens(max(all, 1))
 	}
-	if m.messages < n && p.messages[m.messages].Role == tidemark.Assistant && !m.replaced && m.usage.Output > 0 {
-		since -= p.messages[m.messages].Bytes + 1
+	if m.messages < n && h.messages[m.messages].Role == tidemark.Assistant && !m.replaced && m.usage.Output > 0 {
+		since -= h.messages[m.messages].Bytes + 1
 		size += m.usage.Output
 	}
-	return max(size+p.inline.plus(m.inline, -1).estimate(since), 0)
+	return max(size+h.inline.plus(m.inline, -1).estimate(since), 0)
 }
 
 // inline is what images and inline documents hold: characters of data, which count as a flat figure for each.
@@ -178,25 +178,25 @@ func (s *Scanner) inlineIn(c jsonscan.Cursor) (in inline) {
 }
 
 // report is the newest request that the provider reported of, from 1, or 0.
-func (p *Pager) report() int {
-	if len(p.marks) == 0 {
+func (h *history) report() int {
+	if len(h.marks) == 0 {
 		return 0
 	}
-	return p.marks[len(p.marks)-1].report
+	return h.marks[len(h.marks)-1].report
 }
 
 // unanswered notes that a cut to n messages took the reply to the requests that had just so many.
-func (p *Pager) unanswered(n int) {
-	for i := len(p.marks) - 1; i >= 0 && p.marks[i].messages == n && !p.marks[i].replaced; i-- {
-		p.marks[i].replaced = true
+func (h *history) unanswered(n int) {
+	for i := len(h.marks) - 1; i >= 0 && h.marks[i].messages == n && !h.marks[i].replaced; i-- {
+		h.marks[i].replaced = true
 	}
 }
 
 // zoned takes the size of the request before the policy acts.
-func (p *Pager) zoned() {
-	if p.window > 0 {
-		p.now.Size = p.Size()
-		p.now.Zone = p.zones.Of(p.now.Size, p.window)
+func (h *history) zoned() {
+	if h.window > 0 {
+		h.now.Size = h.Size()
+		h.now.Zone = h.zones.Of(h.now.Size, h.window)
 	}
 }
 
@@ -208,7 +208,7 @@ const (
 )
 
 // acts reports whether a policy may let go now what is ripe; pays is what it would do without zones.
-func (p *Pager) acts(pays bool) bool {
+func (p *policy) acts(pays bool) bool {
 	worth := p.window / worthPart
 	switch z := p.now.Zone; {
 	case p.window == 0 || z == Advisory:
@@ -222,7 +222,7 @@ func (p *Pager) acts(pays bool) bool {
 }
 
 // asked is the age that is asked for with this request: half of tau in Aggressive, but no less than 1.
-func (p *Pager) asked() int {
+func (p *policy) asked() int {
 	t := p.Tau()
 	if p.now.Zone == Aggressive {
 		return min(t, max(t/2, 1))
@@ -232,17 +232,17 @@ func (p *Pager) asked() int {
 
 // lowWater is the size down to which a policy goes when it acts in Aggressive, so that the next request need not
 // act again: between the marks of Advisory and Involuntary.
-func (p *Pager) lowWater() tidemark.Tokens {
+func (p *policy) lowWater() tidemark.Tokens {
 	z := p.zones.orDefault()
 	return (z.at(z.Advisory, p.window) + z.at(z.Involuntary, p.window)) / 2
 }
 
 // alongAge is the age from which results go along with a batch.
-func (p *Pager) alongAge() int { return (p.asked() + 1) / 2 }
+func (p *policy) alongAge() int { return (p.asked() + 1) / 2 }
 
 // along ripens what would come of age soon, since the prefix breaks anyway. In Aggressive younger ones follow, the
 // oldest first, until what is left is below the low-water mark.
-func (p *Pager) along() {
+func (p *policy) along() {
 	age := p.alongAge()
 	p.ripen(age)
 	if p.now.Zone != Aggressive {
@@ -254,7 +254,7 @@ func (p *Pager) along() {
 }
 
 // freed is what the going of all that is ripe would free.
-func (p *Pager) freed() (sum tidemark.Tokens) {
+func (p *policy) freed() (sum tidemark.Tokens) {
 	for _, g := range p.costs.ready {
 		if !g.stub && !p.holds(g) {
 			sum += g.tokens()
@@ -268,7 +268,7 @@ func (p *Page) tokens() tidemark.Tokens { return max(p.inline.estimate(p.wire-p.
 
 // loosen ends pins in Aggressive, the oldest first, until what is left is below the mark of Involuntary when what
 // is ripe goes, too. What the newest turn names stays pinned.
-func (p *Pager) loosen() {
+func (p *policy) loosen() {
 	if p.now.Zone != Aggressive || len(p.tight) == 0 {
 		return
 	}
@@ -291,23 +291,23 @@ func (p *Pager) loosen() {
 		}
 		p.unpin(k)
 	}
-	set(p, &p.tight, left)
+	set(&p.history, &p.tight, left)
 }
 
 // armed reports whether a page is to be pinned when it comes of age, because its range was a fault. In Aggressive no
 // pin begins that would end with the next request.
-func (p *Pager) armed(g *Page) bool {
+func (p *policy) armed(g *Page) bool {
 	k := g.key
 	return k != nil && k.armed != nil && k.armedAt == k.file.epoch && k.armed.Hash == g.Hash && p.now.Zone != Aggressive
 }
 
 // held takes what would have been out already, had the window not had room, once it has none.
-func (p *Pager) held() []*Page {
+func (p *policy) held() []*Page {
 	if len(p.late) == 0 || !p.acts(true) {
 		return nil
 	}
 	held := slices.Clone(p.late)
-	set(p, &p.late, nil)
+	set(&p.history, &p.late, nil)
 	return held
 }
 

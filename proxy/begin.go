@@ -35,7 +35,7 @@ func (c *Conversation) Begin(ctx context.Context, a Ask) (*Exchange, error) {
 		return x.untouched(err), nil
 	}
 	c.marks = c.marks || episodic(treatment) // what is read of the log from now on is read for graphs, too
-	path, sums, err := c.place(r)
+	path, sums, err := c.tree.place(r)
 	if err != nil {
 		return x.untouched(err), nil
 	}
@@ -59,7 +59,7 @@ func (c *Conversation) Begin(ctx context.Context, a Ask) (*Exchange, error) {
 
 // decide finds the track of a request and what is done with it.
 func (c *Conversation) decide(ctx context.Context, x *Exchange) error {
-	t, _, err := c.trackOf(x.path)
+	t, _, err := c.tree.trackOf(x.path)
 	if err != nil {
 		return err
 	}
@@ -67,9 +67,9 @@ func (c *Conversation) decide(ctx context.Context, x *Exchange) error {
 		return err
 	}
 	x.track, x.of = t, t
-	x.step = c.takeStep(t, x)
+	x.step = x.takeStep(t)
 	x.step.busy++
-	c.moveTo(t, x.path[len(x.path)-1])
+	c.tree.moveTo(t, x.path[len(x.path)-1])
 	if err := c.works(ctx, x); err != nil {
 		return err
 	}
@@ -77,9 +77,9 @@ func (c *Conversation) decide(ctx context.Context, x *Exchange) error {
 	if err != nil {
 		return err
 	}
-	c.rest(t)
+	c.tree.rest(t)
 	x.zone, x.size, x.tau = d.Zone, d.Size, t.pager.Tau()
-	c.change(x, t, d)
+	x.change(t, d)
 	return nil
 }
 
@@ -93,7 +93,7 @@ func (c *Conversation) count(ctx context.Context, x *Exchange) error {
 	}
 	if known > 0 {
 		at := x.path[known-1]
-		base := c.leaves[at]
+		base := c.tree.leaves[at]
 		if base == nil {
 			base = at.owner
 		}
@@ -106,9 +106,9 @@ func (c *Conversation) count(ctx context.Context, x *Exchange) error {
 			t.release, t.anchor = slices.Clone(base.release), slices.Clone(base.anchor)
 		}
 	} else {
-		t.from = c.root
+		t.from = c.tree.root
 	}
-	x.step = c.takeStep(t, x)
+	x.step = x.takeStep(t)
 	if err := c.works(ctx, x); err != nil {
 		return err
 	}
@@ -116,12 +116,12 @@ func (c *Conversation) count(ctx context.Context, x *Exchange) error {
 	if err != nil {
 		return err
 	}
-	c.change(x, t, d)
+	x.change(t, d)
 	return nil
 }
 
 // change makes the change of a request of what its treatment asks for.
-func (c *Conversation) change(x *Exchange, t *track, d paging.Decision) {
+func (x *Exchange) change(t *track, d paging.Decision) {
 	p := &x.plan
 	p.decision = d
 	if t.sour {
@@ -131,20 +131,20 @@ func (c *Conversation) change(x *Exchange, t *track, d paging.Decision) {
 	paged := strings.Contains(x.treatment, Page)
 	switch {
 	case paged:
-		c.offer(x, true, paging.ReleaseTool, paging.FaultTool)
-		c.pageOut(x, t)
+		x.offer(true, paging.ReleaseTool, paging.FaultTool)
+		x.pageOut(t)
 		if len(p.tools) > 0 {
-			c.advise(x, t)
+			x.advise(t)
 		}
 	case episodic(x.treatment):
-		c.offer(x, false, paging.FaultTool, episodes.ToolName)
-		c.evict(x, t)
-		c.warn(x)
+		x.offer(false, paging.FaultTool, episodes.ToolName)
+		x.evict(t)
+		x.warn()
 	}
 	if strings.Contains(x.treatment, Trim) {
 		breaks := len(t.all()) == 1 || x.act != nil || !episodic(x.treatment) && len(d.Evict)+len(d.GC)+len(d.Input)+len(d.Image) > 0
-		c.trim(x, t, breaks)
+		x.trim(t, breaks)
 	}
-	x.filter = stream.New(stream.Options{Dialect: stream.Dialect(x.req.Dialect), Stream: x.req.Stream, Tags: paged && !c.Settings.Alone,
+	x.filter = stream.New(stream.Options{Dialect: stream.Dialect(x.req.Dialect), Stream: x.req.Stream, Tags: paged && !x.c.Settings.Alone,
 		Phantom: p.offered})
 }

@@ -123,11 +123,11 @@ type vain struct {
 }
 
 // evict lets episodes leave where the request is over the budget, and takes out of it what left before.
-func (c *Conversation) evict(x *Exchange, t *track) {
-	g := c.graphOf(t, x.path)
+func (x *Exchange) evict(t *track) {
+	g := x.c.graphOf(t, x.path)
 	l := leftOf(x.path)
 	r, leaf := &x.plan.episodes, x.path[len(x.path)-1]
-	r.Budget, r.Size = c.limit(x.req), x.takes()
+	r.Budget, r.Size = x.c.limit(x.req), x.takes()
 	for _, a := range leaf.acts { // of a request that nobody answered
 		if !a.stored {
 			x.act = a
@@ -140,7 +140,7 @@ func (c *Conversation) evict(x *Exchange, t *track) {
 			now.closed--
 		}
 		if t.vain.closed != now.closed || t.vain.asked != now.asked || episodes.Grown(t.vain.size, now.size, r.Budget) {
-			if a := c.letGo(x, g, &l); a != nil {
+			if a := x.letGo(g, &l); a != nil {
 				a.At, x.act = leaf.id, a
 				l.add(a)
 				tellAct(r, a)
@@ -159,7 +159,7 @@ func (c *Conversation) evict(x *Exchange, t *track) {
 }
 
 // letGo decides what leaves. It returns nil where that would not be worth the cache that it costs.
-func (c *Conversation) letGo(x *Exchange, g *episodes.Graph, l *left) *act {
+func (x *Exchange) letGo(g *episodes.Graph, l *left) *act {
 	rows, items := x.rows(l)
 	limit, size := x.plan.episodes.Budget, x.plan.episodes.Size
 	var sum tidemark.Tokens
@@ -167,7 +167,7 @@ func (c *Conversation) letGo(x *Exchange, g *episodes.Graph, l *left) *act {
 		sum += items[i].Tokens
 	}
 	all := tidemark.EstimateChars(x.req.Fixed+x.plan.ours()) + sum
-	need := episodes.NeedOf(size, all, limit, c.Settings.Episodes.LowWater)
+	need := episodes.NeedOf(size, all, limit, x.c.Settings.Episodes.LowWater)
 	if x.plan.offered(paging.FaultTool) {
 		need.Back, need.Entry = sayEpisode, func(e *episodes.Episode) string { return episodePath + string(e.Entry) }
 	}
@@ -311,7 +311,7 @@ func (x *Exchange) blocks(r *row, it *episodes.Item, i int, l *left) {
 			if off.Told > 0 {
 				it.Told = append(it.Told, off.Told)
 			}
-		} else if json.Unmarshal(n.unit(u, x.req.Items[i]), &b) != nil {
+		} else if json.Unmarshal(u.of(x.req.Items[i]), &b) != nil {
 			number = -1 // what cannot be read stays
 		}
 		r.units = append(r.units, part{unit: u})
@@ -321,16 +321,12 @@ func (x *Exchange) blocks(r *row, it *episodes.Item, i int, l *left) {
 
 // backs adds the results of ours that stand, of an item.
 func (x *Exchange) backs(r *row, it *episodes.Item, i int, l *left) {
-	n := x.path[i]
-	if n.put == nil {
-		return
-	}
-	for _, u := range x.formAt(i).units(n.put) {
-		if _, gone := l.blocks[i][u.place]; u.call < 0 || gone {
+	for _, u := range x.formAt(i).units(x.path[i].put) {
+		if _, gone := l.blocks[i][u.place]; u.result == nil || gone {
 			continue
 		}
 		var b tidemark.Block
-		if json.Unmarshal(n.put.Places[u.put].Results[u.call], &b) != nil {
+		if json.Unmarshal(u.result, &b) != nil {
 			continue
 		}
 		r.units = append(r.units, part{u, true})

@@ -155,15 +155,7 @@ func (x *Exchange) Next(ctx context.Context) bool {
 
 // message is a message of blocks.
 func message(role tidemark.Role, blocks [][]byte) []byte {
-	out := append([]byte(`{"role":`), json.AppendString(nil, string(role))...)
-	out = append(out, `,"content":[`...)
-	for i, b := range blocks {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = append(out, b...)
-	}
-	return append(out, ']', '}')
+	return fmt.Appendf(nil, `{"role":%s,"content":[%s]}`, json.AppendString(nil, string(role)), bytes.Join(blocks, []byte{','}))
 }
 
 // Finish ends the exchange: it returns the rest for the client and writes down what was said. What cannot be written
@@ -214,7 +206,7 @@ func (x *Exchange) take(turn stream.Turn) *tidemark.Event {
 	if len(turn.Seen.Content) == 0 && len(turn.Places) == 0 {
 		return nil
 	}
-	n, err := c.join(last, turn.Seen)
+	n, err := c.tree.join(last, turn.Seen)
 	if err != nil {
 		return &tidemark.Event{Type: "cut", Text: "an answer that there was no room for: " + oneLine(err.Error())}
 	}
@@ -240,15 +232,15 @@ func (x *Exchange) take(turn stream.Turn) *tidemark.Event {
 		if n.owner != nil {
 			return nil
 		}
-		other, err := c.fork(t, x.step.n+1, last)
+		other, err := c.tree.fork(t, x.step.n+1, last)
 		if err != nil {
 			return &tidemark.Event{Type: "cut", Text: oneLine(err.Error())}
 		}
 		x.track, t = other, other
 	}
-	c.moveTo(t, n)
+	c.tree.moveTo(t, n)
 	release, anchor := len(t.release), len(t.anchor)
-	edits, refused := c.operate(t, x, turn.Ops)
+	edits, refused := x.operate(t, turn.Ops)
 	if len(edits)+len(t.release)+len(t.anchor) > release+anchor {
 		t.owed = append(t.owed, owed{edits, editRow{Step: t.newest(), Release: t.release[release:], Anchor: t.anchor[anchor:], Edits: rowsOf(edits)}})
 	}
@@ -316,7 +308,7 @@ func (x *Exchange) fail(ctx context.Context, why string) {
 			}
 		}
 		if x.track != nil && x.status >= 400 && x.status < 500 && x.status != 429 {
-			c.takeBack(x)
+			c.tree.takeBack(x)
 		}
 		return
 	}
@@ -327,57 +319,6 @@ func (x *Exchange) fail(ctx context.Context, why string) {
 	rec.Error = why
 	if err := c.record(context.WithoutCancel(ctx), x, rec, event); err != nil {
 		c.Logger.Error("a proxied answer is not stored", "key", c.Key, "err", err)
-	}
-}
-
-// takeBack forgets the step of a request that the API refused, if nothing stands on it.
-func (c *Conversation) takeBack(x *Exchange) {
-	t, s := x.track, x.step
-	n := len(t.steps)
-	if n == 0 || t.steps[n-1] != s || s.stored || s.busy > 1 || t.leaf != x.path[len(x.path)-1] || s.usage != nil {
-		return
-	}
-	for _, other := range c.tracks {
-		if other.base == t && other.after > s.n {
-			return
-		}
-	}
-	t.steps, t.pager = t.steps[:n-1], nil
-	defer c.forget(x, t)
-	t.release, t.anchor = append(s.release, t.release...), append(s.anchor, t.anchor...)
-	delete(c.leaves, t.leaf)
-	at, stay := t.leaf, t.from.depth
-	for _, before := range t.steps { // what these added is of the track still
-		if k := len(before.nodes); k > 0 {
-			stay = max(stay, before.nodes[k-1].depth)
-		}
-	}
-	for at.depth > stay && at.owner == t && at.seq == 0 {
-		at.owner = nil
-		at = at.parent
-	}
-	t.leaf = at
-	if at.depth > 0 && c.leaves[at] == nil {
-		c.leaves[at] = t
-	}
-}
-
-// forget drops the messages that only a refused request had, and a track that was made for it.
-func (c *Conversation) forget(x *Exchange, t *track) {
-	for i := len(x.path) - 1; i >= 0 && x.path[i].owner == nil && x.path[i].seq == 0; i-- {
-		delete(c.nodes, x.path[i].chain)
-		delete(c.links, link{x.path[i].parent, x.sums[i]})
-	}
-	if n := len(c.tracks); t.n == n-1 && len(t.steps) == 0 && t.log == "" {
-		for _, other := range c.tracks {
-			if other.base == t {
-				return
-			}
-		}
-		c.tracks = c.tracks[:n-1]
-		if c.leaves[t.leaf] == t {
-			delete(c.leaves, t.leaf)
-		}
 	}
 }
 

@@ -34,8 +34,8 @@ func (x *Exchange) leave(l *left) {
 			x.without(i, gone, pending)
 		}
 		pending = false
-		for k := range putsOf(n) {
-			in := n.put.Places[k].insert(i, nil)
+		for k, at := range n.put.places() {
+			in := at.insert(i, nil)
 			x.strip(&in, i, k, gone)
 			if len(in.Blocks)+len(in.Calls) > 0 {
 				ch.Inserts = append(ch.Inserts, in)
@@ -43,13 +43,6 @@ func (x *Exchange) leave(l *left) {
 			}
 		}
 	}
-}
-
-func putsOf(n *node) []placed {
-	if n.put == nil {
-		return nil
-	}
-	return n.put.Places
 }
 
 // without takes blocks of the client's out of an item, or the whole of it where nothing is left but reminders.
@@ -86,7 +79,6 @@ func (x *Exchange) strip(in *body.Insert, i, place int, gone map[place]leftBlock
 	if len(gone) == 0 {
 		return
 	}
-	p := &x.path[i].put.Places[place]
 	in.Blocks, in.Calls, in.Results = nil, nil, nil
 	for _, u := range x.formAt(i).units(x.path[i].put) {
 		if u.own >= 0 || u.put != place {
@@ -97,10 +89,10 @@ func (x *Exchange) strip(in *body.Insert, i, place int, gone map[place]leftBlock
 		case out && off.Text != "":
 			in.Blocks = append(in.Blocks, tidemark.Text(off.Text).AppendJSON(nil))
 		case out:
-		case u.call < 0:
-			in.Blocks = append(in.Blocks, p.Blocks[u.text])
+		case u.result == nil:
+			in.Blocks = append(in.Blocks, u.raw)
 		default:
-			in.Calls, in.Results = append(in.Calls, p.Calls[u.call]), append(in.Results, p.Results[u.call])
+			in.Calls, in.Results = append(in.Calls, u.raw), append(in.Results, u.result)
 		}
 	}
 	in.Split = in.Split && len(in.Calls) > 0
@@ -181,11 +173,7 @@ func (x *Exchange) report(turn stream.Turn, reply *node) {
 func (c *Conversation) overlays(log string, o tidemark.Overlay) (stmts []tidemark.Stmt, err error) {
 	for len(o.Edits) > 0 {
 		n := min(len(o.Edits), maxEdits)
-		e, err := c.act(tidemark.Overlay{By: o.By, Reason: o.Reason, Edits: o.Edits[:n]})
-		if err != nil {
-			return nil, err
-		}
-		more, err := c.Home.Log().AppendStmts(log, e)
+		more, err := c.note(log, tidemark.KindOverlay, tidemark.Overlay{By: o.By, Reason: o.Reason, Edits: o.Edits[:n]})
 		if err != nil {
 			return nil, err
 		}

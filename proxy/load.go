@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/episodes"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/paging"
@@ -31,18 +32,18 @@ func (c *Conversation) load(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read tracks: %w", err)
 	}
-	fresh := &Conversation{Config: c.Config, nodes: map[tidemark.Hash]*node{}, links: map[link]*node{}, leaves: map[*node]*track{}, root: &node{}, said: map[tidemark.EntryID]sizedStep{}}
+	l := loader{c, newTree(c.Config), map[tidemark.EntryID]sizedStep{}}
 	for _, r := range rows {
 		n := int(r.Int(0))
-		for len(fresh.tracks) < n { // one that was begun and never stored
-			fresh.tracks = append(fresh.tracks, newTrack(len(fresh.tracks)))
+		for len(l.tracks) < n { // one that was begun and never stored
+			l.tracks = append(l.tracks, newTrack(len(l.tracks)))
 		}
 		t := newTrack(n)
 		t.name, t.log, t.after = r.Text(1), r.Text(2), int(r.Int(4))
 		if b := int(r.Int(3)); b >= 0 && b < n {
-			t.base = fresh.tracks[b]
+			t.base = l.tracks[b]
 		}
-		switch err := fresh.loadTrack(ctx, t); {
+		switch err := l.track(ctx, t); {
 		case errors.Is(err, tidemark.ErrNotFound) || errors.Is(err, tidemark.ErrInvalid):
 			// Its messages hold, what was decided of them is decided again.
 			c.Logger.Error("a track cannot be read", "key", c.Key, "track", n, "err", err)
@@ -50,24 +51,34 @@ func (c *Conversation) load(ctx context.Context) error {
 		case err != nil:
 			return fmt.Errorf("read track %d: %w", n, err)
 		}
-		fresh.tracks = append(fresh.tracks, t)
+		l.tracks = append(l.tracks, t)
 	}
-	if err := c.loadExplored(ctx); err != nil {
+	known, err := host.Read(ctx, c.DB, "read explorations", host.Text, `SELECT name FROM proxy_explored WHERE key = ? ORDER BY n LIMIT ?`, string(c.Key), episodes.MaxEpisodes)
+	if err != nil {
 		return err
 	}
-	for _, n := range fresh.nodes {
-		if s, ok := fresh.said[n.id]; ok {
+	for _, n := range l.nodes {
+		if s, ok := l.said[n.id]; ok {
 			n.reported, s.step.said = s.size, n
 		}
 	}
-	fresh.said = nil
-	c.nodes, c.links, c.leaves, c.root, c.tracks, c.loaded = fresh.nodes, fresh.links, fresh.leaves, fresh.root, fresh.tracks, true
+	c.tree, c.explored, c.loaded = l.tree, explored{kept: len(known)}, true
+	for _, name := range known {
+		c.explored.add(name)
+	}
 	return nil
 }
 
-// loadTrack reads the messages of a track's history and its steps.
-func (c *Conversation) loadTrack(ctx context.Context, t *track) error {
-	log := c.Home.Log()
+// loader reads what an earlier life left of a conversation.
+type loader struct {
+	c *Conversation
+	*tree
+	said map[tidemark.EntryID]sizedStep // answers of steps
+}
+
+// track reads the messages of a track's history and its steps.
+func (l *loader) track(ctx context.Context, t *track) error {
+	log := l.c.Home.Log()
 	chains, err := log.Chains(ctx, t.log)
 	if err != nil {
 		return err
@@ -84,14 +95,14 @@ func (c *Conversation) loadTrack(ctx context.Context, t *track) error {
 		return err
 	}
 	byID := map[tidemark.EntryID]*node{}
-	at := c.root
-	t.from = c.root
+	at := l.root
+	t.from = l.root
 	for i, k := range list {
-		n := c.nodes[chains[i]]
+		n := l.nodes[chains[i]]
 		if n == nil {
 			n = &node{chain: chains[i], id: k.ID, parent: at, depth: at.depth + 1, at: k.At, role: k.Role, owner: t, seq: k.Seq,
 				asks: k.Role == tidemark.User && len(k.Results) == 0}
-			c.nodes[n.chain] = n
+			l.nodes[n.chain] = n
 		}
 		byID[n.id] = n
 		if at = n; k.Seq <= info.BaseSeq {
@@ -100,12 +111,12 @@ func (c *Conversation) loadTrack(ctx context.Context, t *track) error {
 	}
 	t.leaf = at
 	if at.depth > 0 {
-		c.leaves[at] = t
+		l.leaves[at] = t
 	}
-	if err := c.loadSteps(ctx, t, byID); err != nil {
+	if err := l.steps(ctx, t, byID); err != nil {
 		return err
 	}
-	if err := c.loadPuts(ctx, byID); err != nil {
+	if err := l.puts(ctx, byID); err != nil {
 		return err
 	}
 	marks, err := log.Marks(ctx, t.log)
@@ -119,81 +130,68 @@ func (c *Conversation) loadTrack(ctx context.Context, t *track) error {
 			}
 		}
 	}
-	return c.loadEdits(ctx, t, byID)
+	return l.edits(ctx, t, byID)
 }
 
-func (c *Conversation) loadSteps(ctx context.Context, t *track, byID map[tidemark.EntryID]*node) error {
-	for from := -1; ; {
-		rows, err := c.DB.Query(ctx, `SELECT n, record, decision FROM proxy_steps WHERE key = ? AND track = ? AND n > ? ORDER BY n LIMIT ?`, string(c.Key), t.n, from, page)
+func (l *loader) steps(ctx context.Context, t *track, byID map[tidemark.EntryID]*node) error {
+	from := -1
+	for r, err := range host.Pages(ctx, l.c.DB, "read requests", page, func() []any { return []any{string(l.c.Key), t.n, from} },
+		`SELECT n, record, decision FROM proxy_steps WHERE key = ? AND track = ? AND n > ? ORDER BY n LIMIT ?`) {
 		if err != nil {
 			return err
 		}
-		for _, r := range rows {
-			from = int(r.Int(0))
-			var row stepRow
-			if err := json.Unmarshal(r.Bytes(1), &row); err != nil {
-				return fmt.Errorf("request %d: %w", from, err)
-			}
-			s := &step{n: from, cut: row.Cut, keep: row.Keep, release: row.Release, anchor: row.Anchor, usage: row.Usage, stored: true, line: r.Bytes(2), model: row.Model, fixed: row.Fixed, whole: row.Whole, answered: row.Answered}
-			for _, name := range row.Whole {
-				t.whole[name] = true
-			}
-			for _, id := range row.IDs {
-				n := byID[id]
-				if n == nil {
-					return fmt.Errorf("request %d: entry %s: %w", from, id, tidemark.ErrNotFound)
-				}
-				s.nodes = append(s.nodes, n)
-			}
-			if row.Said != "" {
-				c.said[row.Said] = sizedStep{s, row.Context}
-			}
-			t.steps, t.sum = append(t.steps, s), row.Sum
+		from = int(r.Int(0))
+		var row stepRow
+		if err := json.Unmarshal(r.Bytes(1), &row); err != nil {
+			return fmt.Errorf("request %d: %w", from, err)
 		}
-		if len(rows) < page {
-			return nil
+		s := &step{n: from, cut: row.Cut, keep: row.Keep, release: row.Release, anchor: row.Anchor, usage: row.Usage, stored: true, line: r.Bytes(2), model: row.Model, fixed: row.Fixed, whole: row.Whole, answered: row.Answered}
+		for _, name := range row.Whole {
+			t.whole[name] = true
 		}
+		for _, id := range row.IDs {
+			n := byID[id]
+			if n == nil {
+				return fmt.Errorf("request %d: entry %s: %w", from, id, tidemark.ErrNotFound)
+			}
+			s.nodes = append(s.nodes, n)
+		}
+		if row.Said != "" {
+			l.said[row.Said] = sizedStep{s, row.Context}
+		}
+		t.steps, t.sum = append(t.steps, s), row.Sum
 	}
+	return nil
 }
 
-func (c *Conversation) loadPuts(ctx context.Context, byID map[tidemark.EntryID]*node) error {
-	for after := ""; ; {
-		rows, err := c.DB.Query(ctx, `SELECT entry, record FROM proxy_puts WHERE key = ? AND entry > ? ORDER BY entry LIMIT 100`, string(c.Key), after)
+func (l *loader) puts(ctx context.Context, byID map[tidemark.EntryID]*node) error {
+	after := ""
+	for r, err := range host.Pages(ctx, l.c.DB, "read what was put", 100, func() []any { return []any{string(l.c.Key), after} },
+		`SELECT entry, record FROM proxy_puts WHERE key = ? AND entry > ? ORDER BY entry LIMIT ?`) {
 		if err != nil {
 			return err
 		}
-		for _, r := range rows {
-			after = r.Text(0)
-			n := byID[tidemark.EntryID(after)]
-			if n == nil || n.put != nil {
-				continue
-			}
-			n.put = new(put)
-			if err := json.Unmarshal(r.Bytes(1), n.put); err != nil {
-				return fmt.Errorf("what was put behind entry %s: %w", after, err)
-			}
-			n.putKept = true
+		after = r.Text(0)
+		n := byID[tidemark.EntryID(after)]
+		if n == nil || n.put != nil {
+			continue
 		}
-		if len(rows) < 100 {
-			return nil
+		n.put = new(put)
+		if err := json.Unmarshal(r.Bytes(1), n.put); err != nil {
+			return fmt.Errorf("what was put behind entry %s: %w", after, err)
 		}
+		n.putKept = true
 	}
+	return nil
 }
 
-func (c *Conversation) loadEdits(ctx context.Context, t *track, byID map[tidemark.EntryID]*node) error {
-	rows, err := c.DB.Query(ctx, `SELECT record FROM proxy_edits WHERE key = ? AND track = ? ORDER BY n LIMIT 20000`, string(c.Key), t.n)
+func (l *loader) edits(ctx context.Context, t *track, byID map[tidemark.EntryID]*node) error {
+	rows, err := host.Read(ctx, l.c.DB, "edits", host.JSON[editRow], `SELECT record FROM proxy_edits WHERE key = ? AND track = ? ORDER BY n LIMIT 20000`, string(l.c.Key), t.n)
 	if err != nil {
 		return err
 	}
-	last := -1
-	if n := len(t.steps); n > 0 {
-		last = t.steps[n-1].n
-	}
-	for _, r := range rows {
-		var row editRow
-		if err := json.Unmarshal(r.Bytes(0), &row); err != nil {
-			return fmt.Errorf("edits: %w", err)
-		}
+	last := t.newest()
+	for _, row := range rows {
 		if row.Step == last {
 			t.release, t.anchor = append(t.release, row.Release...), append(t.anchor, row.Anchor...)
 		}

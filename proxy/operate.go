@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,9 +27,9 @@ const by = "cooperation"
 
 // operate carries out the operations of a reply. What does not fit is told in the record and changes nothing: the
 // newest turn stays, and so does what is not known. It is called with the lock held.
-func (c *Conversation) operate(t *track, x *Exchange, ops []cleanup.Op) (done []edit, refused []string) {
+func (x *Exchange) operate(t *track, ops []cleanup.Op) (done []edit, refused []string) {
 	for _, op := range ops {
-		e, err := c.one(t, x, op)
+		e, err := x.one(t, op)
 		if err != nil {
 			refused = append(refused, op.Verb+": "+err.Error())
 			continue
@@ -42,16 +43,16 @@ func (c *Conversation) operate(t *track, x *Exchange, ops []cleanup.Op) (done []
 }
 
 // one decides one operation. Pages are for the pager, with the next request; texts are edits of ours.
-func (c *Conversation) one(t *track, x *Exchange, op cleanup.Op) (*edit, error) {
+func (x *Exchange) one(t *track, op cleanup.Op) (*edit, error) {
 	path := x.path
 	switch op.Verb {
 	case cleanup.Release:
 		t.release = append(t.release, op.Paths...)
 		return nil, nil
 	case cleanup.Collapse:
-		return c.collapse(t, path, op)
+		return x.collapse(t, op)
 	}
-	n, block, err := find(path, op.Handle)
+	n, block, err := find(slices.Values(path), op.Handle)
 	if err != nil {
 		return nil, err
 	}
@@ -82,8 +83,8 @@ func (c *Conversation) one(t *track, x *Exchange, op cleanup.Op) (*edit, error) 
 	return &edit{n, n, block, raw}, nil
 }
 
-// find returns the block that a handle names in a history; the number may be left out of a message of one block.
-func find(path []*node, handle string) (*node, int, error) {
+// find returns the block that a handle names among messages; the number may be left out of a message of one block.
+func find(among iter.Seq[*node], handle string) (*node, int, error) {
 	id, number, ok := strings.Cut(strings.TrimPrefix(handle, "block:"), "#")
 	block := 0
 	if ok {
@@ -92,7 +93,7 @@ func find(path []*node, handle string) (*node, int, error) {
 			return nil, 0, fmt.Errorf("%s is no handle", clipped(handle))
 		}
 	}
-	for _, n := range path {
+	for n := range among {
 		if string(n.id) == id {
 			return n, block, nil
 		}
@@ -139,7 +140,8 @@ func rewrite(raw []byte, handle string, op cleanup.Op) ([]byte, error) {
 
 // collapse makes one message of turns: from what a person asked to before what they asked next. Calls and their
 // results stand between, so none is parted; where a person's words stand with results, no turn begins.
-func (c *Conversation) collapse(t *track, path []*node, op cleanup.Op) (*edit, error) {
+func (x *Exchange) collapse(t *track, op cleanup.Op) (*edit, error) {
+	path := x.path
 	var begins []int
 	for i, n := range path {
 		if n.asks {
@@ -193,7 +195,8 @@ func (e edit) holds(path []*node) bool {
 
 // collapsed puts in place what stands for whole turns, of several the outermost, and returns the items that are
 // not sent themselves.
-func (c *Conversation) collapsed(p *plan, t *track, path []*node) map[int]bool {
+func (x *Exchange) collapsed(t *track) map[int]bool {
+	p, path := &x.plan, x.path
 	hidden := map[int]bool{}
 	spans := slices.Clone(t.edits)
 	slices.SortStableFunc(spans, func(a, b edit) int { return (b.to.depth - b.from.depth) - (a.to.depth - a.from.depth) })
@@ -211,7 +214,7 @@ func (c *Conversation) collapsed(p *plan, t *track, path []*node) map[int]bool {
 }
 
 // rewritten puts in place what stands for single blocks; over a stub it is the newer word.
-func (c *Conversation) rewritten(x *Exchange, t *track, hidden map[int]bool) {
+func (x *Exchange) rewritten(t *track, hidden map[int]bool) {
 	p, path := &x.plan, x.path
 	type place struct{ item, block int }
 	at := map[place]int{}

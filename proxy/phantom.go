@@ -1,11 +1,12 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -97,7 +98,6 @@ func (x *Exchange) pager() *paging.Pager {
 // given is what a name stands for.
 type given struct {
 	node  *node
-	id    tidemark.EntryID
 	block int
 	page  *paging.Page
 }
@@ -146,20 +146,16 @@ func (x *Exchange) giveBack(ctx context.Context, id string, names []string) tide
 
 // resultOf is a result of several blocks.
 func resultOf(id string, content []tidemark.Block, failed bool) tidemark.Block {
-	raw := append([]byte(`{"type":"tool_result","tool_use_id":`), json.AppendString(nil, id)...)
-	raw = append(raw, `,"content":[`...)
+	list := make([][]byte, len(content))
 	for i, b := range content {
-		if i > 0 {
-			raw = append(raw, ',')
-		}
-		raw = b.AppendJSON(raw)
+		list[i] = b.AppendJSON(nil)
 	}
-	raw = append(raw, ']')
+	end := ""
 	if failed {
-		raw = append(raw, `,"is_error":true`...)
+		end = `,"is_error":true`
 	}
 	var b tidemark.Block
-	if err := json.Unmarshal(append(raw, '}'), &b); err != nil {
+	if err := json.Unmarshal(fmt.Appendf(nil, `{"type":"tool_result","tool_use_id":%s,"content":[%s]%s}`, json.AppendString(nil, id), bytes.Join(list, []byte{','}), end), &b); err != nil {
 		return tidemark.ToolResult(id, "the stored copy cannot be shown", true)
 	}
 	return b
@@ -170,14 +166,8 @@ func resultOf(id string, content []tidemark.Block, failed bool) tidemark.Block {
 func (x *Exchange) named(name string) (out []given) {
 	x.c.mu.Lock()
 	defer x.c.mu.Unlock()
-	if id, number, ok := strings.Cut(strings.TrimPrefix(name, "block:"), "#"); ok {
-		if block, err := strconv.Atoi(number); err == nil && block >= 0 {
-			for _, n := range x.c.nodes {
-				if string(n.id) == id {
-					return []given{{n, n.id, block, x.pageOf(n, block)}}
-				}
-			}
-		}
+	if n, block, err := find(maps.Values(x.c.tree.nodes), name); err == nil && strings.Contains(name, "#") {
+		return []given{{n, block, x.pageOf(n, block)}}
 	}
 	p := x.pager()
 	if p == nil {
@@ -192,7 +182,7 @@ func (x *Exchange) named(name string) (out []given) {
 	path := x.path
 	for _, g := range pages {
 		if g.Message < len(path) {
-			out = append(out, given{path[g.Message], path[g.Message].id, g.Block, g})
+			out = append(out, given{path[g.Message], g.Block, g})
 		}
 	}
 	return out
@@ -251,7 +241,7 @@ func (x *Exchange) original(ctx context.Context, g given) (b tidemark.Block, err
 			return b, err
 		}
 	}
-	m, err := x.c.message(ctx, g.id)
+	m, err := x.c.message(ctx, g.node.id)
 	if err != nil {
 		return b, err
 	}

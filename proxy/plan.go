@@ -58,7 +58,7 @@ type stubbed struct {
 
 // takeStep gives the track what the request adds. A request that adds nothing to the last one, which got no answer or
 // whose answer the client threw away, is that one again.
-func (c *Conversation) takeStep(t *track, x *Exchange) *step {
+func (x *Exchange) takeStep(t *track) *step {
 	path, r := x.path, x.req
 	all := t.all()
 	have := 0
@@ -80,14 +80,14 @@ func (c *Conversation) takeStep(t *track, x *Exchange) *step {
 	}
 	s.nodes = slices.Clone(path[min(keep, len(path)):]) // not all of the path for each
 	s.release, s.anchor, t.release, t.anchor = t.release, t.anchor, nil, nil
-	c.feed(x, keep)
+	x.feed(keep)
 	t.steps = append(t.steps, s)
 	return s
 }
 
 // feed makes what pagers take of the messages from a place on.
-func (c *Conversation) feed(x *Exchange, from int) {
-	scan := paging.Scanner{Tools: c.Settings.Tools}
+func (x *Exchange) feed(from int) {
+	scan := paging.Scanner{Tools: x.c.Settings.Tools}
 	for i := from; i < len(x.path); i++ {
 		if n := x.path[i]; !n.fed {
 			n.feed(&scan, x.req.Items[i])
@@ -155,10 +155,10 @@ func (s *step) step() paging.Step {
 }
 
 // pageOut puts stubs in the place of what is out, and puts back what the client never saw.
-func (c *Conversation) pageOut(x *Exchange, t *track) {
+func (x *Exchange) pageOut(t *track) {
 	p, path, sums, r := &x.plan, x.path, x.sums, x.req
-	hidden := c.collapsed(p, t, path)
-	scan := paging.Scanner{Tools: c.Settings.Tools}
+	hidden := x.collapsed(t)
+	scan := paging.Scanner{Tools: x.c.Settings.Tools}
 	results := map[string][]byte{} // of ours, that are out
 	for _, g := range t.pager.Stubs() {
 		if g.Message >= len(path) || hidden[g.Message] {
@@ -192,11 +192,11 @@ func (c *Conversation) pageOut(x *Exchange, t *track) {
 			p.stubs = append(p.stubs, stubbed{n, g.Block, m.raw, g})
 		}
 	}
-	c.rewritten(x, t, hidden)
+	x.rewritten(t, hidden)
 	for i, n := range path {
-		if n.put != nil && !hidden[i] && !n.foreign {
-			for k := range n.put.Places {
-				p.change.Inserts = append(p.change.Inserts, n.put.Places[k].insert(i, results))
+		if !hidden[i] && !n.foreign {
+			for _, at := range n.put.places() {
+				p.change.Inserts = append(p.change.Inserts, at.insert(i, results))
 			}
 		}
 	}
@@ -226,9 +226,9 @@ func sayHandle(handle string) string {
 
 // offer adds tools of ours to a request: to one that has tools and lets the model choose. What the client defines under one
 // of their names is the client's. With some of them none goes without the others.
-func (c *Conversation) offer(x *Exchange, all bool, names ...string) {
+func (x *Exchange) offer(all bool, names ...string) {
 	r, p := x.req, &x.plan
-	if c.Settings.Alone || len(r.Tools) == 0 || r.Choice == "none" {
+	if x.c.Settings.Alone || len(r.Tools) == 0 || r.Choice == "none" {
 		return
 	}
 	taken := func(name string) bool {
@@ -245,7 +245,7 @@ func (c *Conversation) offer(x *Exchange, all bool, names ...string) {
 }
 
 // advise tells the model how full its context is, behind everything that is cached.
-func (c *Conversation) advise(x *Exchange, t *track) {
+func (x *Exchange) advise(t *track) {
 	p, path := &x.plan, x.path
 	f := t.pager.Fill(func(g *paging.Page) string {
 		if g.Message >= len(path) {
@@ -269,7 +269,7 @@ func turns(path []*node) (n int) {
 
 // trim shortens what stands in every request. A definition whose tool was called is whole again from the next request
 // on whose prefix breaks anyway: the list of tools stands first of all.
-func (c *Conversation) trim(x *Exchange, t *track, breaks bool) {
+func (x *Exchange) trim(t *track, breaks bool) {
 	p, path, r := &x.plan, x.path, x.req
 	for _, n := range path {
 		for i := range n.msg.Blocks {
@@ -286,6 +286,6 @@ func (c *Conversation) trim(x *Exchange, t *track, breaks bool) {
 		}
 		slices.Sort(x.step.whole)
 	}
-	p.change.Trim = body.Trimmed(r, p.change, t.tools, t.whole)
-	p.trimmed = p.change.Trim.Tools.Bytes + p.change.Trim.Skills.Bytes + p.change.Trim.Parts.Bytes
+	p.change.Trim = body.Trimmed(r, p.change, t.whole)
+	p.trimmed = p.change.Trim.Bytes
 }

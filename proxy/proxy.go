@@ -2,10 +2,9 @@ package proxy
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/base32"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 
 	"github.com/tidemark-ai/tidemark"
@@ -77,25 +76,16 @@ type Config struct {
 type Conversation struct {
 	Config
 
-	mu     sync.Mutex // guards the following; held over reads and writes of this conversation's own rows
-	loaded bool
-	root   *node // before the first message
-	nodes  map[tidemark.Hash]*node
-	links  map[link]*node
-	leaves map[*node]*track
-	tracks []*track
-	busy   int   // exchanges that have begun and not ended
-	uses   int64 // requests so far
-
-	marks        bool                           // episodes were asked for: messages are kept as graphs take them
-	explored     []string                       // explorations that ended in any track,
-	exploring    map[string]bool                // the same,
-	exploredKept int                            // and how many are stored
-	said         map[tidemark.EntryID]sizedStep // answers of steps, while they are read
+	mu       sync.Mutex // guards the following; held over reads and writes of this conversation's own rows
+	loaded   bool
+	tree     *tree
+	explored explored
+	busy     int  // exchanges that have begun and not ended
+	marks    bool // episodes were asked for: messages are kept as graphs take them
 }
 
 // Tables of all proxied conversations of a database, each with the key.
-var tables = [][]string{{
+var tables = []string{
 	// A leaf of the tree; it takes the first so many steps of the one that it forked from.
 	`CREATE TABLE proxy_tracks(key TEXT NOT NULL, n INTEGER NOT NULL, name TEXT NOT NULL, log TEXT NOT NULL,
 		base INTEGER NOT NULL, steps INTEGER NOT NULL, created INTEGER NOT NULL, PRIMARY KEY(key, n)) WITHOUT ROWID`,
@@ -106,10 +96,10 @@ var tables = [][]string{{
 	`CREATE TABLE proxy_edits(key TEXT NOT NULL, track INTEGER NOT NULL, n INTEGER NOT NULL, record TEXT NOT NULL, PRIMARY KEY(key, track, n)) WITHOUT ROWID`,
 	// What the client never saw of a reply.
 	`CREATE TABLE proxy_puts(key TEXT NOT NULL, entry TEXT NOT NULL, record TEXT NOT NULL, PRIMARY KEY(key, entry)) WITHOUT ROWID`,
-}, {
+
 	// Explorations that ended, of all tracks: actions of any may rest on them.
 	`CREATE TABLE proxy_explored(key TEXT NOT NULL, n INTEGER NOT NULL, name TEXT NOT NULL, PRIMARY KEY(key, n)) WITHOUT ROWID`,
-}}
+}
 
 // Open returns the conversation of a key. What was there before is read with the first request.
 func Open(ctx context.Context, c Config) (*Conversation, error) {
@@ -131,7 +121,7 @@ func Open(ctx context.Context, c Config) (*Conversation, error) {
 	if err := host.Migrate(ctx, c.DB, "proxy", tables); err != nil {
 		return nil, fmt.Errorf("open proxy %s: %w", c.Key, err)
 	}
-	return &Conversation{Config: c, nodes: map[tidemark.Hash]*node{}, links: map[link]*node{}, leaves: map[*node]*track{}, root: &node{}, exploring: map[string]bool{}}, nil
+	return &Conversation{Config: c, tree: newTree(c)}, nil
 }
 
 // Quiet reports whether no exchange is in work, so that the conversation may be forgotten.
@@ -149,22 +139,13 @@ type Ask struct {
 	Count     bool // its size is asked for, not an answer
 }
 
-// errTreatment names what there is.
+// treatment is what is done with it.
 func (a Ask) treatment(c *Conversation) (string, error) {
 	if a.Treatment == "" {
 		return c.Settings.Treatment, nil
 	}
-	for _, t := range Treatments() {
-		if a.Treatment == t {
-			return t, nil
-		}
+	if slices.Contains(Treatments(), a.Treatment) {
+		return a.Treatment, nil
 	}
 	return "", fmt.Errorf("treatment %q: want one of %q: %w", a.Treatment, Treatments(), tidemark.ErrInvalid)
-}
-
-// entryID names a message by its chain: the same message at the same place is the same entry, after a restart and on
-// any host, so a handle that a model was told holds and nothing is stored twice.
-func (c *Conversation) entryID(chain tidemark.Hash) tidemark.EntryID {
-	sum := sha256.Sum256([]byte(string(c.Key) + "\x00" + string(chain)))
-	return tidemark.EntryID(base32.StdEncoding.EncodeToString(sum[:10]))
 }

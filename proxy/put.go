@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bytes"
 	"slices"
 
 	"github.com/tidemark-ai/tidemark"
@@ -13,6 +12,14 @@ import (
 // put is what a client never saw of a reply: our own calls with their results, and text that was nothing but tags.
 type put struct {
 	Places []placed `json:"places"`
+}
+
+// places are none for a reply of which the client saw all.
+func (p *put) places() []placed {
+	if p == nil {
+		return nil
+	}
+	return p.Places
 }
 
 // placed is what stood at one place of a reply; see [body.Insert].
@@ -47,7 +54,7 @@ func putOf(t stream.Turn, results map[string]tidemark.Block) *put {
 }
 
 // insert is the place for a request in which the reply is an item. stubs are results that are out.
-func (p *placed) insert(item int, stubs map[string][]byte) body.Insert {
+func (p placed) insert(item int, stubs map[string][]byte) body.Insert {
 	in := body.Insert{Item: item, Visible: p.Visible, Thinking: p.Thinking, Offset: p.Offset, Split: p.Split}
 	for _, b := range p.Blocks {
 		in.Blocks = append(in.Blocks, b)
@@ -68,15 +75,13 @@ func (p *placed) insert(item int, stubs map[string][]byte) body.Insert {
 // To pagers they stand behind the client's own, in one message, whatever the reply was parted into: so a block has the
 // same number for all, and what leaves and when does not depend on that.
 func (n *node) extra() (out [][]byte) {
-	if n.put != nil {
-		for _, p := range n.put.Places {
-			for _, raw := range p.Calls {
-				out = append(out, raw)
-			}
+	for _, p := range n.put.places() {
+		for _, raw := range p.Calls {
+			out = append(out, raw)
 		}
 	}
-	if n.parent != nil && n.parent.put != nil {
-		for _, p := range n.parent.put.Places {
+	if n.parent != nil {
+		for _, p := range n.parent.put.places() {
 			for _, raw := range p.Results {
 				out = append(out, raw)
 			}
@@ -96,12 +101,10 @@ func (n *node) whole(it body.Item) []byte {
 	if len(extra) == 0 {
 		return it.Alone()
 	}
-	out := append([]byte(`{"role":`), json.AppendString(nil, string(n.role))...)
-	out = append(out, `,"content":[`...)
 	for i := range it.Blocks() {
 		extra = slices.Insert(extra, i, it.Block(i))
 	}
-	return append(append(out, bytes.Join(extra, []byte{','})...), ']', '}')
+	return message(n.role, extra)
 }
 
 // logged is a message of the log as an item of a request.

@@ -105,7 +105,7 @@ func (x *Exchange) episode(name string) (e *episodes.Episode, list []given) {
 		units := x.formAt(i).units(n.put)
 		for _, u := range units {
 			var b tidemark.Block
-			if u.own < 0 || u.Thought > 0 || json.Unmarshal(n.unit(u, x.req.Items[i]), &b) != nil {
+			if u.own < 0 || u.Thought > 0 || json.Unmarshal(u.of(x.req.Items[i]), &b) != nil {
 				continue
 			}
 			owner := n.role == tidemark.Assistant && g.Owner(episodes.Place{Seq: int64(seqs * n.depth), Block: u.N}) == e
@@ -113,7 +113,7 @@ func (x *Exchange) episode(name string) (e *episodes.Episode, list []given) {
 				calls[b.ID] = true
 			}
 			if owner || b.Type == tidemark.TypeToolResult && calls[b.ToolUseID] {
-				list = append(list, given{node: n, id: n.id, block: x.logged(i, u)})
+				list = append(list, given{node: n, block: x.logged(i, u)})
 			}
 		}
 	}
@@ -132,7 +132,7 @@ func (x *Exchange) logged(i int, u unit) int {
 }
 
 // warn tells the model that nothing more may leave although the budget is not met, behind everything that is cached; and the server's log when that begins.
-func (c *Conversation) warn(x *Exchange) {
+func (x *Exchange) warn() {
 	r, begins := x.plan.episodes, false
 	if !x.ask.Count {
 		begins, _ = x.of.short.See(string(x.path[lastAsked(x.path)].id), r.Size, r.Budget)
@@ -146,6 +146,6 @@ func (c *Conversation) warn(x *Exchange) {
 	}
 	x.plan.change.Note = say + "]"
 	if begins {
-		c.Logger.Warn("a proxied request is over the budget of episodes", "key", c.Key, "tokens", r.Size, "budget", r.Budget)
+		x.c.Logger.Warn("a proxied request is over the budget of episodes", "key", x.c.Key, "tokens", r.Size, "budget", r.Budget)
 	}
 }

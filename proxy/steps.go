@@ -41,7 +41,7 @@ func (c *Conversation) told(ctx context.Context) (out []told, err error) {
 	if err := c.load(ctx); err != nil {
 		return nil, err
 	}
-	for _, t := range c.tracks {
+	for _, t := range c.tree.tracks {
 		if steps := t.answered(); len(steps) > 0 {
 			out = append(out, told{c.nameOf(t), steps})
 		}

@@ -88,11 +88,11 @@ func (c *Conversation) open(ctx context.Context, t *track) error {
 		Args: []any{string(c.Key), t.n, t.name, log, bn, after, c.Runtime.Now().UnixMilli()}}}
 	if len(t.edits) > 0 {
 		stmts = append(stmts, c.editStmt(t, editRow{Step: -1, Edits: rowsOf(t.edits)}))
-		o, err := overlayEntry(c, t.edits, "fork")
+		o, err := overlay(t.edits, "fork")
 		if err != nil {
 			return err
 		}
-		more, err := c.Home.Log().AppendStmts(log, o)
+		more, err := c.overlays(log, o)
 		if err != nil {
 			return err
 		}
@@ -118,19 +118,14 @@ func (c *Conversation) editStmt(t *track, r editRow) tidemark.Stmt {
 		Args: []any{string(c.Key), t.n, string(raw), string(c.Key), t.n}}
 }
 
-func overlayEntry(c *Conversation, edits []edit, verbs string) (tidemark.Entry, error) {
-	o, err := overlay(edits, verbs)
+// note appends an entry of ours to a log: an overlay or an event.
+func (c *Conversation) note(log string, kind tidemark.Kind, what any) ([]tidemark.Stmt, error) {
+	raw, err := json.Marshal(what)
 	if err != nil {
-		return tidemark.Entry{}, err
+		return nil, err
 	}
-	return c.act(o)
-}
-
-// act is an overlay as an entry.
-func (c *Conversation) act(o tidemark.Overlay) (tidemark.Entry, error) {
-	raw, err := json.Marshal(o)
 	now := c.Runtime.Now()
-	return tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(now)), Kind: tidemark.KindOverlay, At: now, Origin: tidemark.Origin{From: tidemark.FromSystem}, Payload: raw}, err
+	return c.Home.Log().AppendStmts(log, tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(now)), Kind: kind, At: now, Origin: tidemark.Origin{From: tidemark.FromSystem}, Payload: raw})
 }
 
 // keep stores the messages of a request that are not stored, each at the end of the log of its track.
@@ -269,15 +264,10 @@ func (c *Conversation) record(ctx context.Context, x *Exchange, rec Record, even
 	if err != nil {
 		return err
 	}
-	stmts = append(append(stmts, acts...), c.exploredStmts()...)
-	explored := len(c.explored)
+	stmts = append(append(stmts, acts...), c.explored.stmts(c.Key)...)
+	explored := len(c.explored.names)
 	if event != nil {
-		raw, err := json.Marshal(event)
-		if err != nil {
-			return err
-		}
-		now := c.Runtime.Now()
-		more, err := c.Home.Log().AppendStmts(t.log, tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(now)), Kind: tidemark.KindEvent, At: now, Origin: tidemark.Origin{From: tidemark.FromSystem}, Payload: raw})
+		more, err := c.note(t.log, tidemark.KindEvent, event)
 		if err != nil {
 			return err
 		}
@@ -292,7 +282,7 @@ func (c *Conversation) record(ctx context.Context, x *Exchange, rec Record, even
 	for _, s := range steps {
 		s.stored = true
 	}
-	c.exploredKept = explored
+	c.explored.kept = explored
 	for _, s := range shown {
 		t.shown[s] = true
 	}
@@ -349,35 +339,24 @@ func (c *Conversation) actStmts(x *Exchange) (stmts []tidemark.Stmt, shown []sho
 		shown = append(shown, shownKey{s.node.id, s.block})
 		o.Edits = append(o.Edits, tidemark.Edit{From: s.node.id, Block: s.block + 1, Blocks: []tidemark.Block{b}, Data: json.RawMessage(`{"proxy":{}}`)})
 	}
-	var acts []tidemark.Overlay
-	for len(o.Edits) > 0 {
-		n := min(len(o.Edits), maxEdits)
-		acts = append(acts, tidemark.Overlay{By: o.By, Reason: o.Reason, Edits: o.Edits[:n]})
-		o.Edits = o.Edits[n:]
+	if stmts, err = c.overlays(t.log, o); err != nil {
+		return nil, nil, err
 	}
 	for _, w := range t.owed {
 		stmts = append(stmts, c.editStmt(t, w.row))
 		if len(w.edits) == 0 {
 			continue
 		}
-		more, err := overlay(w.edits, "tags")
+		o, err := overlay(w.edits, "tags")
 		if err != nil {
 			return nil, nil, err
 		}
-		acts = append(acts, more)
-	}
-	for _, o := range acts {
-		e, err := c.act(o)
-		if err != nil {
-			return nil, nil, err
-		}
-		more, err := c.Home.Log().AppendStmts(t.log, e)
+		more, err := c.overlays(t.log, o)
 		if err != nil {
 			return nil, nil, err
 		}
 		stmts = append(stmts, more...)
 	}
-
 	return stmts, shown, nil
 }
 

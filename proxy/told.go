@@ -71,7 +71,7 @@ func (c *Conversation) historyOf(ctx context.Context, track string) (*Exchange, 
 	if err := c.load(ctx); err != nil {
 		return nil, err
 	}
-	for _, t := range c.tracks {
+	for _, t := range c.tree.tracks {
 		if t.name != track || t.log == "" {
 			continue
 		}
@@ -107,7 +107,7 @@ func (c *Conversation) episodesOf(x *Exchange, stored map[*node]body.Item) Episo
 		out.Enabled = out.Enabled || n.reported > 0 || len(n.acts) > 0
 	}
 	g := episodes.New(c.Settings.Episodes.Tools) // beside that of the track, which may be further
-	g.Inherit(c.explored)
+	g.Inherit(c.explored.names)
 	for i := range x.path {
 		c.add(g, x.path, i)
 	}

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"crypto/sha256"
+	"encoding/base32"
 	"fmt"
 	"time"
 
@@ -148,25 +149,48 @@ func (n *node) path() []*node {
 	return out
 }
 
+// tree has the messages of all histories of a conversation, and the tracks that they belong to.
+type tree struct {
+	key    tidemark.Key
+	now    func() time.Time
+	root   *node // before the first message
+	nodes  map[tidemark.Hash]*node
+	links  map[link]*node
+	leaves map[*node]*track
+	tracks []*track
+	uses   int64 // requests so far
+}
+
+func newTree(c Config) *tree {
+	return &tree{key: c.Key, now: func() time.Time { return c.Runtime.Now() }, root: &node{}, nodes: map[tidemark.Hash]*node{}, links: map[link]*node{}, leaves: map[*node]*track{}}
+}
+
+// entryID names a message by its chain: the same message at the same place is the same entry, after a restart and on
+// any host, so a handle that a model was told holds and nothing is stored twice.
+func (tr *tree) entryID(chain tidemark.Hash) tidemark.EntryID {
+	sum := sha256.Sum256([]byte(string(tr.key) + "\x00" + string(chain)))
+	return tidemark.EntryID(base32.StdEncoding.EncodeToString(sum[:10]))
+}
+
 // place finds the messages of a request in the tree and makes those that are new. sums are the hashes of their bytes.
-func (c *Conversation) place(r *body.Request) (path []*node, sums [][sha256.Size]byte, err error) {
-	if len(c.links) > maxLinks {
-		c.links = map[link]*node{}
+func (tr *tree) place(r *body.Request) (path []*node, sums [][sha256.Size]byte, err error) {
+	if len(tr.links) > maxLinks {
+		tr.links = map[link]*node{}
 	}
-	at, fresh := c.root, 0
+	at, fresh := tr.root, 0
 	sums = make([][sha256.Size]byte, len(r.Items))
 	for i, it := range r.Items {
 		sums[i] = sha256.Sum256(it.Raw)
 		by := link{at, sums[i]}
-		next := c.links[by]
+		next := tr.links[by]
 		if next == nil {
 			if fresh++; fresh > maxFresh {
 				return nil, nil, fmt.Errorf("it has more than %d messages that were never seen: %w", maxFresh, tidemark.ErrTooLarge)
 			}
-			if next, err = c.grow(at, it); err != nil {
+			if next, err = tr.grow(at, it); err != nil {
 				return nil, nil, fmt.Errorf("messages[%d]: %w", i, err)
 			}
-			c.links[by] = next
+			tr.links[by] = next
 		}
 		path, at = append(path, next), next
 	}
@@ -174,12 +198,12 @@ func (c *Conversation) place(r *body.Request) (path []*node, sums [][sha256.Size
 }
 
 // grow returns the message behind another one, which is made if it is not there.
-func (c *Conversation) grow(parent *node, it body.Item) (*node, error) {
+func (tr *tree) grow(parent *node, it body.Item) (*node, error) {
 	m, read, err := messageOf(it)
 	if err != nil {
 		return nil, err
 	}
-	n, err := c.join(parent, m)
+	n, err := tr.join(parent, m)
 	if err == nil {
 		n.foreign, n.passing = it.Fixed() || !read, m.Countdown()
 	}
@@ -203,40 +227,40 @@ func messageOf(it body.Item) (m tidemark.Message, read bool, err error) {
 	return m, false, err
 }
 
-func (c *Conversation) join(parent *node, m tidemark.Message) (*node, error) {
+func (tr *tree) join(parent *node, m tidemark.Message) (*node, error) {
 	chain := tidemark.Chain(parent.chain, m)
-	if n := c.nodes[chain]; n != nil {
+	if n := tr.nodes[chain]; n != nil {
 		return n, nil
 	}
-	if len(c.nodes) >= maxNodes {
-		return nil, fmt.Errorf("the conversation has %d messages, at most so many are kept: %w", len(c.nodes), tidemark.ErrTooLarge)
+	if len(tr.nodes) >= maxNodes {
+		return nil, fmt.Errorf("the conversation has %d messages, at most so many are kept: %w", len(tr.nodes), tidemark.ErrTooLarge)
 	}
-	n := &node{chain: chain, id: c.entryID(chain), parent: parent, depth: parent.depth + 1, at: c.Runtime.Now(), role: m.Role,
+	n := &node{chain: chain, id: tr.entryID(chain), parent: parent, depth: parent.depth + 1, at: tr.now(), role: m.Role,
 		asks: m.Role == tidemark.User && len(m.Results()) == 0}
-	c.nodes[chain] = n
+	tr.nodes[chain] = n
 	return n, nil
 }
 
 // trackOf returns the track that a request goes on with, and how many of its messages that has: the longest history
 // that the request contains. Where the request leaves a track in its middle (another answer, an edit, a rewind) it
 // is a track of its own.
-func (c *Conversation) trackOf(path []*node) (*track, int, error) {
+func (tr *tree) trackOf(path []*node) (*track, int, error) {
 	known := len(path)
 	for known > 0 && path[known-1].owner == nil {
 		known--
 	}
 	if known > 0 {
-		if t := c.leaves[path[known-1]]; t != nil {
+		if t := tr.leaves[path[known-1]]; t != nil {
 			return t, known, nil
 		}
 	}
 	var base *track
-	at := c.root
+	at := tr.root
 	if known > 0 {
 		at = path[known-1]
 		base = at.owner
 	}
-	t, err := c.fork(base, taken(base, at), at)
+	t, err := tr.fork(base, taken(base, at), at)
 	return t, known, err
 }
 
@@ -264,15 +288,15 @@ const maxForks = 64
 
 // fork makes a track behind a message. It takes over what its base had let go there, so that what was sent of the
 // shared part stays as it was sent.
-func (c *Conversation) fork(base *track, after int, at *node) (*track, error) {
-	if len(c.tracks) >= maxTracks {
-		return nil, fmt.Errorf("the conversation has %d tracks, at most so many are kept: %w", len(c.tracks), tidemark.ErrTooLarge)
+func (tr *tree) fork(base *track, after int, at *node) (*track, error) {
+	if len(tr.tracks) >= maxTracks {
+		return nil, fmt.Errorf("the conversation has %d tracks, at most so many are kept: %w", len(tr.tracks), tidemark.ErrTooLarge)
 	}
 	depth := 0
 	for b := base; b != nil; b = b.base {
 		depth++
 	}
-	t := newTrack(len(c.tracks))
+	t := newTrack(len(tr.tracks))
 	t.from, t.leaf = at, at
 	if depth < maxForks {
 		t.base, t.after = base, after
@@ -285,9 +309,9 @@ func (c *Conversation) fork(base *track, after int, at *node) (*track, error) {
 			}
 		}
 	}
-	c.tracks = append(c.tracks, t)
-	if at.depth > 0 && c.leaves[at] == nil {
-		c.leaves[at] = t
+	tr.tracks = append(tr.tracks, t)
+	if at.depth > 0 && tr.leaves[at] == nil {
+		tr.leaves[at] = t
 	}
 	return t, nil
 }
@@ -304,12 +328,12 @@ func newTrack(n int) *track {
 const maxPagers = 16
 
 // rest notes that a track is used and lets go of the pager that was used least lately.
-func (c *Conversation) rest(t *track) {
-	c.uses++
-	t.used = c.uses
+func (tr *tree) rest(t *track) {
+	tr.uses++
+	t.used = tr.uses
 	var oldest *track
 	n := 0
-	for _, o := range c.tracks {
+	for _, o := range tr.tracks {
 		if o.pager == nil {
 			continue
 		}
@@ -323,13 +347,64 @@ func (c *Conversation) rest(t *track) {
 }
 
 // moveTo makes a message the newest of a track.
-func (c *Conversation) moveTo(t *track, leaf *node) {
-	if c.leaves[t.leaf] == t {
-		delete(c.leaves, t.leaf)
+func (tr *tree) moveTo(t *track, leaf *node) {
+	if tr.leaves[t.leaf] == t {
+		delete(tr.leaves, t.leaf)
 	}
 	t.leaf = leaf
-	c.leaves[leaf] = t
+	tr.leaves[leaf] = t
 	for n := leaf; n.depth > 0 && n.owner == nil; n = n.parent {
 		n.owner = t
+	}
+}
+
+// takeBack forgets the step of a request that the API refused, if nothing stands on it.
+func (tr *tree) takeBack(x *Exchange) {
+	t, s := x.track, x.step
+	n := len(t.steps)
+	if n == 0 || t.steps[n-1] != s || s.stored || s.busy > 1 || t.leaf != x.path[len(x.path)-1] || s.usage != nil {
+		return
+	}
+	for _, other := range tr.tracks {
+		if other.base == t && other.after > s.n {
+			return
+		}
+	}
+	t.steps, t.pager = t.steps[:n-1], nil
+	defer tr.forget(x, t)
+	t.release, t.anchor = append(s.release, t.release...), append(s.anchor, t.anchor...)
+	delete(tr.leaves, t.leaf)
+	at, stay := t.leaf, t.from.depth
+	for _, before := range t.steps { // what these added is of the track still
+		if k := len(before.nodes); k > 0 {
+			stay = max(stay, before.nodes[k-1].depth)
+		}
+	}
+	for at.depth > stay && at.owner == t && at.seq == 0 {
+		at.owner = nil
+		at = at.parent
+	}
+	t.leaf = at
+	if at.depth > 0 && tr.leaves[at] == nil {
+		tr.leaves[at] = t
+	}
+}
+
+// forget drops the messages that only a refused request had, and a track that was made for it.
+func (tr *tree) forget(x *Exchange, t *track) {
+	for i := len(x.path) - 1; i >= 0 && x.path[i].owner == nil && x.path[i].seq == 0; i-- {
+		delete(tr.nodes, x.path[i].chain)
+		delete(tr.links, link{x.path[i].parent, x.sums[i]})
+	}
+	if n := len(tr.tracks); t.n == n-1 && len(t.steps) == 0 && t.log == "" {
+		for _, other := range tr.tracks {
+			if other.base == t {
+				return
+			}
+		}
+		tr.tracks = tr.tracks[:n-1]
+		if tr.leaves[t.leaf] == t {
+			delete(tr.leaves, t.leaf)
+		}
 	}
 }

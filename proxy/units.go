@@ -17,29 +17,26 @@ type place struct {
 // unit is a block of a message as the model wrote it: the client's, or one that it never saw.
 type unit struct {
 	place
-	own  int // block of the item, -1 for one of ours
-	put  int // else where it was put back,
-	call int // and which call it is there, -1 for
-	text int // another block
+	own    int    // block of the item, -1 for one of ours
+	put    int    // else where it was put back
+	raw    []byte // and what,
+	result []byte // with the result of a call
 }
 
 // units lists the blocks of a message in the order in which the model wrote them. Reminders are none of them. Where ours
 // stood within a text (chat completions), that stands behind them.
 func (f form) units(p *put) []unit {
 	out := make([]unit, 0, len(f)+1)
-	var places []placed
-	if p != nil {
-		places = p.Places
-	}
+	places := p.places()
 	n, thoughts, next := 0, 0, 0
 	for k := 0; k <= len(f); k++ {
 		for next < len(places) && places[next].before(f) <= k {
-			for i := range places[next].Blocks {
-				out = append(out, unit{place{N: n}, -1, next, -1, i})
+			for _, raw := range places[next].Blocks {
+				out = append(out, unit{place{N: n}, -1, next, raw, nil})
 				n, thoughts = n+1, 0
 			}
-			for i := range places[next].Calls {
-				out = append(out, unit{place{N: n}, -1, next, i, -1})
+			for i, raw := range places[next].Calls {
+				out = append(out, unit{place{N: n}, -1, next, raw, places[next].Results[i]})
 				n, thoughts = n+1, 0
 			}
 			next++
@@ -49,11 +46,11 @@ func (f form) units(p *put) []unit {
 		}
 		switch f[k] {
 		case counts:
-			out = append(out, unit{place{N: n}, k, -1, -1, -1})
+			out = append(out, unit{place{N: n}, k, -1, nil, nil})
 			n, thoughts = n+1, 0
 		case thought:
 			thoughts++
-			out = append(out, unit{place{n, thoughts}, k, -1, -1, -1})
+			out = append(out, unit{place{n, thoughts}, k, -1, nil, nil})
 		}
 	}
 	return out
@@ -73,15 +70,12 @@ func (p *placed) before(f form) int {
 	return at
 }
 
-// unit is the JSON of a block as the model wrote it, of which the client's stands in an item.
-func (n *node) unit(u unit, it body.Item) []byte {
-	switch {
-	case u.own >= 0:
+// of is the JSON of a block as the model wrote it, of which the client's stands in an item.
+func (u unit) of(it body.Item) []byte {
+	if u.own >= 0 {
 		return it.Block(u.own)
-	case u.call >= 0:
-		return n.put.Places[u.put].Calls[u.call]
 	}
-	return n.put.Places[u.put].Blocks[u.text]
+	return u.raw
 }
 
 // number is the place of a unit as a graph has it: thinking is of what follows it.
@@ -111,7 +105,7 @@ func workOf(n *node, it body.Item) *work {
 			continue
 		}
 		var b tidemark.Block
-		if json.Unmarshal(n.unit(u, it), &b) != nil {
+		if json.Unmarshal(u.of(it), &b) != nil {
 			b = tidemark.Block{Type: tidemark.TypeText}
 		}
 		w.tokens += sizeOf(b)
@@ -165,14 +159,11 @@ func slim(b tidemark.Block) tidemark.Block {
 
 // tokens is how large the results of ours are, with or without those that the model has seen in a later leg.
 func (p *put) tokens(all bool) (n tidemark.Tokens) {
-	if p == nil {
-		return 0
-	}
-	for i := range p.Places {
-		if !all && p.Places[i].Split {
+	for _, at := range p.places() {
+		if !all && at.Split {
 			continue
 		}
-		for _, raw := range p.Places[i].Results {
+		for _, raw := range at.Results {
 			n += tidemark.EstimateChars(tidemark.UTF16Len(string(raw)))
 		}
 	}
@@ -181,11 +172,8 @@ func (p *put) tokens(all bool) (n tidemark.Tokens) {
 
 // answered are the results of the calls that a client never saw.
 func (p *put) answered() (out []tidemark.Block) {
-	if p == nil {
-		return nil
-	}
-	for i := range p.Places {
-		for _, raw := range p.Places[i].Results {
+	for _, at := range p.places() {
+		for _, raw := range at.Results {
 			var b tidemark.Block
 			if json.Unmarshal(raw, &b) == nil {
 				out = append(out, b)

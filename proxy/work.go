@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
@@ -59,9 +58,9 @@ func (c *Conversation) graphOf(t *track, path []*node) *episodes.Graph {
 		have = t.base.works
 	}
 	if have.graph == nil {
-		have = graphed{graph: episodes.New(c.Settings.Episodes.Tools), at: c.root}
+		have = graphed{graph: episodes.New(c.Settings.Episodes.Tools), at: c.tree.root}
 	}
-	if at := have.at; at != c.root && (at.depth > len(path) || path[at.depth-1] != at) || have.at != t.works.at {
+	if at := have.at; at != c.tree.root && (at.depth > len(path) || path[at.depth-1] != at) || have.at != t.works.at {
 		shared := 0
 		for i, n := range at.path() {
 			if i < len(path) && path[i] == n {
@@ -69,9 +68,9 @@ func (c *Conversation) graphOf(t *track, path []*node) *episodes.Graph {
 			}
 		}
 		have.graph, have.noted = have.graph.Until(int64(seqs*shared)), 0
-		have.at = c.root
+		have.at = c.tree.root
 	}
-	if names := c.explored; have.known < len(names) {
+	if names := c.explored.names; have.known < len(names) {
 		have.graph.Inherit(names[have.known:])
 		have.known = len(names)
 	}
@@ -80,7 +79,7 @@ func (c *Conversation) graphOf(t *track, path []*node) *episodes.Graph {
 	}
 	have.at = path[len(path)-1]
 	t.works = have
-	c.explore(t)
+	c.explored.take(&t.works)
 	return have.graph
 }
 
@@ -117,37 +116,35 @@ func (n *node) answered() episodes.Message {
 // answers reports whether a message has results of the client's.
 func (n *node) answers() bool { return n.role == tidemark.User && !n.asks }
 
-// explore tells the conversation of explorations that ended: its other tracks may rest on them. A client that sums its
+// explored are the explorations that ended in any track of a conversation: others may rest on them. A client that sums its
 // history up begins a new track with the summary.
-func (c *Conversation) explore(t *track) {
-	list := t.works.graph.Episodes()
-	for ; t.works.noted < len(list) && !list[t.works.noted].Open; t.works.noted++ {
-		if e := list[t.works.noted]; e.Type == episodes.Exploration && !c.exploring[e.Name] && len(c.explored) < episodes.MaxEpisodes {
-			c.exploring[e.Name] = true
-			c.explored = append(c.explored, e.Name)
+type explored struct {
+	names []string
+	kept  int             // are stored
+	known map[string]bool // the names again
+}
+
+// take notes those of a track that ended.
+func (e *explored) take(g *graphed) {
+	list := g.graph.Episodes()
+	for ; g.noted < len(list) && !list[g.noted].Open; g.noted++ {
+		if o := list[g.noted]; o.Type == episodes.Exploration && len(e.names) < episodes.MaxEpisodes && !e.known[o.Name] {
+			e.add(o.Name)
 		}
 	}
 }
 
-// loadExplored reads the explorations that an earlier life knew of.
-func (c *Conversation) loadExplored(ctx context.Context) error {
-	rows, err := c.DB.Query(ctx, `SELECT name FROM proxy_explored WHERE key = ? ORDER BY n LIMIT ?`, string(c.Key), episodes.MaxEpisodes)
-	if err != nil {
-		return fmt.Errorf("read explorations: %w", err)
+func (e *explored) add(name string) {
+	if e.known == nil {
+		e.known = map[string]bool{}
 	}
-	c.explored, c.exploring = nil, map[string]bool{}
-	for _, r := range rows {
-		c.explored = append(c.explored, r.Text(0))
-		c.exploring[r.Text(0)] = true
-	}
-	c.exploredKept = len(c.explored)
-	return nil
+	e.names, e.known[name] = append(e.names, name), true
 }
 
-// exploredStmts store the explorations that are new.
-func (c *Conversation) exploredStmts() (stmts []tidemark.Stmt) {
-	for i, name := range c.explored[c.exploredKept:] {
-		stmts = append(stmts, tidemark.Stmt{SQL: `INSERT INTO proxy_explored(key, n, name) VALUES(?, ?, ?) ON CONFLICT DO NOTHING`, Args: []any{string(c.Key), c.exploredKept + i, name}})
+// stmts store those that are new.
+func (e *explored) stmts(key tidemark.Key) (stmts []tidemark.Stmt) {
+	for i, name := range e.names[e.kept:] {
+		stmts = append(stmts, tidemark.Stmt{SQL: `INSERT INTO proxy_explored(key, n, name) VALUES(?, ?, ?) ON CONFLICT DO NOTHING`, Args: []any{string(key), e.kept + i, name}})
 	}
 	return stmts
 }

@@ -114,13 +114,9 @@ func Due(p Policy, last, now time.Time) (due bool, reason string) {
 	return true, reason
 }
 
-// Next returns when a reset becomes due if nothing happens until then, now when it is due already,
-// and the zero time when it never is.
-func Next(p Policy, last, now time.Time) time.Time { return next(p, last, now, 0) }
-
-// Alarm returns when a host is to look whether a session is to be reset: at Next, but some time behind
-// the hour of a daily reset, so that a thousand sessions do not wake in one second. Idle ones are
-// spread by themselves.
+// Alarm returns when a host is to look whether a session is to be reset, now when that is due already, and the zero time
+// when it never is: some time behind the hour of a daily reset, so that a thousand sessions do not wake in one second. Idle
+// ones are spread by themselves.
 func Alarm(p Policy, key string, last, now time.Time) time.Time {
 	return next(p, last, now, Jitter(key))
 }

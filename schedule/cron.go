@@ -191,13 +191,13 @@ func (c cron) within(d date, after time.Time, zone *time.Location) (time.Time, b
 	if c.hour == allHours {
 		return c.shown(d, after, zone)
 	}
-	if end, _ := d.at(24*60, zone); !end.After(after) {
+	if end := d.at(24*60, zone); !end.After(after) {
 		return time.Time{}, false
 	}
 	for hours := c.hour; hours != 0; hours &= hours - 1 {
 		h := bits.TrailingZeros64(hours)
 		for minutes := c.minute; minutes != 0; minutes &= minutes - 1 {
-			if t, _ := d.at(h*60+bits.TrailingZeros64(minutes), zone); t.After(after) {
+			if t := d.at(h*60+bits.TrailingZeros64(minutes), zone); t.After(after) {
 				return t, true
 			}
 		}
@@ -207,8 +207,8 @@ func (c cron) within(d date, after time.Time, zone *time.Location) (time.Time, b
 
 // shown is the first time of a day behind after when a clock on the wall shows a minute that matches.
 func (c cron) shown(d date, after time.Time, zone *time.Location) (time.Time, bool) {
-	t, _ := d.at(0, zone)
-	end, _ := d.at(24*60, zone)
+	t := d.at(0, zone)
+	end := d.at(24*60, zone)
 	if !t.After(after) {
 		t = after.Truncate(time.Minute).Add(time.Minute)
 	}

@@ -38,8 +38,8 @@ func (p Plan) beat(after time.Time) (time.Time, bool) {
 	const days = 4 // yesterday's hours may reach into today, and a day may be one that a zone left out
 	d := dateOf(after.In(p.zone)).add(-1)
 	for range days {
-		from, _ := d.at(p.from, p.zone)
-		to, _ := d.at(p.to, p.zone)
+		from := d.at(p.from, p.zone)
+		to := d.at(p.to, p.zone)
 		t := from
 		if gone := after.Sub(from); gone >= 0 {
 			t = from.Add((gone/p.every + 1) * p.every)
@@ -59,8 +59,8 @@ func (p Plan) Active(t time.Time) bool {
 	}
 	d := dateOf(t.In(p.zone))
 	for _, day := range []date{d.add(-1), d} {
-		from, _ := day.at(p.from, p.zone)
-		to, _ := day.at(p.to, p.zone)
+		from := day.at(p.from, p.zone)
+		to := day.at(p.to, p.zone)
 		if !t.Before(from) && t.Before(to) {
 			return true
 		}

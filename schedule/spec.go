@@ -154,9 +154,9 @@ func (p *Plan) readAt(now time.Time) error {
 		if tomorrow {
 			today = today.add(1)
 		}
-		t, _ = today.at(minute, p.zone)
+		t = today.at(minute, p.zone)
 		if !t.After(now) && rest == lower { // a bare time of day is the next one
-			t, _ = today.add(1).at(minute, p.zone)
+			t = today.add(1).at(minute, p.zone)
 		}
 	}
 	if y := t.Year(); y < firstYear || y > lastYear {
@@ -173,7 +173,7 @@ func (p *Plan) wall(text string) (time.Time, error) {
 	for _, l := range layouts {
 		var t time.Time
 		if t, err = time.Parse(l, text); err == nil {
-			at, _ := dateOf(t).at(t.Hour()*60+t.Minute(), p.zone)
+			at := dateOf(t).at(t.Hour()*60+t.Minute(), p.zone)
 			return at.Add(time.Duration(t.Second()) * time.Second), nil
 		}
 	}

@@ -25,23 +25,23 @@ func (d date) weekday() time.Weekday { return d.utc().Weekday() }
 func (d date) number() int64 { return d.utc().Unix() / (24 * 60 * 60) }
 
 // at is when a clock in a zone shows a minute of a day, the first time if it does twice. One that it never shows is
-// where the clock jumps over it, and there is false. Minutes of 24 h and more are of the days behind.
-func (d date) at(minute int, zone *time.Location) (t time.Time, there bool) {
+// where the clock jumps over it. Minutes of 24 h and more are of the days behind.
+func (d date) at(minute int, zone *time.Location) time.Time {
 	wall := d.utc().Add(time.Duration(minute) * time.Minute)
 	before, after := offset(wall.Add(-24*time.Hour), zone), offset(wall.Add(24*time.Hour), zone)
 	first, second := wall.Add(-before), wall.Add(-after)
 	ok1, ok2 := offset(first, zone) == before, offset(second, zone) == after
 	switch {
 	case ok1 && ok2 && second.Before(first), ok2 && !ok1:
-		return second.In(zone), true
+		return second.In(zone)
 	case ok1:
-		return first.In(zone), true
+		return first.In(zone)
 	}
 	jump, _ := first.In(zone).ZoneBounds()
 	if jump.IsZero() {
 		jump = first
 	}
-	return jump.In(zone), false
+	return jump.In(zone)
 }
 
 // offset is how far a zone is ahead of UTC at a time.

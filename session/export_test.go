@@ -38,7 +38,7 @@ func (s *Session) ReadEpisode(ctx context.Context, name string, offset int) (str
 // MigrateAll makes the tables that sessions make with the first of what they hold, too.
 func MigrateAll(ctx context.Context, db tidemark.DB) (*host.Log, error) {
 	log, err := Migrate(ctx, db)
-	for space, tables := range map[string][][]string{
+	for space, tables := range map[string][]string{
 		approvalTables.space: approvalTables.tables, artifactTables.space: artifactTables.tables, pieceTables.space: pieceTables.tables, markedTables.space: markedTables.tables, ledgerTables.space: ledgerTables.tables,
 		unsoundTables.space: unsoundTables.tables, skipTables.space: skipTables.tables, snapshotSpace: snapshotTables,
 		toolsetTables.space: toolsetTables.tables,

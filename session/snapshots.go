@@ -17,7 +17,7 @@ import (
 
 // snapshotTables are made with the first snapshot, or the first branch, of a database. Nothing in them is changed but
 // whether a snapshot is still told of: it is a place in a log, and a log only grows.
-var snapshotTables = [][]string{{
+var snapshotTables = []string{
 	// What an agent keeps beside the log, as it was there: state. gone is one that was removed: its row stays, so that
 	// nothing brings it back, a command that is carried out again or an archive of it. Conversations that share a database, as natively those
 	// of an agent do, may each have read the same snapshot in: root is whose it is.
@@ -32,7 +32,7 @@ var snapshotTables = [][]string{{
 		log TEXT PRIMARY KEY, key TEXT NOT NULL, snapshot TEXT NOT NULL, orientation TEXT NOT NULL DEFAULT '', archived INTEGER NOT NULL DEFAULT 0,
 		created INTEGER NOT NULL, node TEXT NOT NULL DEFAULT '') WITHOUT ROWID`,
 	`CREATE INDEX branches_key ON branches(key, created)`,
-}}
+}
 
 // snapshotSpace is the name of the tables' version.
 const snapshotSpace = "session_snapshots"

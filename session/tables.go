@@ -15,7 +15,7 @@ import (
 // tables of all sessions of a database; each has the key, since natively sessions share one. Each table and
 // each index takes a page of the file, and of memory while its object lives: one whose key is not a number is
 // WITHOUT ROWID, which has no index beside it.
-var tables = [][]string{{
+var tables = []string{
 	// What a session is now. log is its current session id, people when a person last said something or was answered (0: active),
 	// windows what is known of those of its models, mark what memory the prompt was made from: the hash of its memory.Mark.
 	`CREATE TABLE heads(
@@ -73,7 +73,7 @@ var tables = [][]string{{
 	`CREATE VIRTUAL TABLE words USING fts5(home, terms, content='', tokenize="unicode61 remove_diacritics 0 tokenchars '_-./@'")`,
 	// How often a message has a word, which the index of words knows and FTS5 tells only for all that have it.
 	`CREATE VIRTUAL TABLE words_seen USING fts5vocab(words, instance)`,
-}}
+}
 
 // Migrate brings the tables of log and sessions up to date and returns the log.
 func Migrate(ctx context.Context, db tidemark.DB) (*host.Log, error) {
@@ -166,7 +166,7 @@ func (s *Session) Info(ctx context.Context) (tidemark.SessionInfo, error) {
 // optional are tables that a database has from their first row on: each costs memory while an object lives.
 type optional struct {
 	space  string // their name among the migrations
-	tables [][]string
+	tables []string
 }
 
 // made notes which optional tables are there. Its zero value knows of none.
@@ -203,38 +203,38 @@ func (s *Session) has(ctx context.Context, o optional) (bool, error) {
 }
 
 // approvalTables keep what the owner is asked. They are made with the first question.
-var approvalTables = optional{"session_approvals", [][]string{{
+var approvalTables = optional{"session_approvals", []string{
 	`CREATE TABLE approvals(key TEXT NOT NULL, code TEXT NOT NULL, run TEXT NOT NULL, round INTEGER NOT NULL, n INTEGER NOT NULL, tool TEXT NOT NULL,
 		input TEXT NOT NULL, state TEXT NOT NULL, asked INTEGER NOT NULL, expires INTEGER NOT NULL, PRIMARY KEY(key, code)) WITHOUT ROWID`,
-}}}
+}}
 
 // artifactTables hold the results of tools over a threshold, compressed, each once for a conversation and its
 // branches: the entry keeps the reference. Rows are 2 KB on average, of which an index of its own would
 // leave a page each to overflow: with a number as key and the hash beside it they take 8 % less.
-var artifactTables = optional{"session_artifacts", [][]string{{
+var artifactTables = optional{"session_artifacts", []string{
 	`CREATE TABLE artifacts(
 		n INTEGER PRIMARY KEY, key TEXT NOT NULL, sha TEXT NOT NULL, size INTEGER NOT NULL, bytes BLOB NOT NULL, UNIQUE(key, sha))`,
-}}}
+}}
 
 // pieceTables are made with the first message whose text is longer than wordsBytes.
-var pieceTables = optional{"session_pieces", [][]string{{
+var pieceTables = optional{"session_pieces", []string{
 	`CREATE TABLE unread(key TEXT NOT NULL, entry TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY(key, entry)) WITHOUT ROWID`,
 	// Which text of which message a row of the index is; at counts bytes of what searchable gives.
 	`CREATE TABLE pieces(n INTEGER PRIMARY KEY, key TEXT NOT NULL, seq INTEGER NOT NULL, at INTEGER NOT NULL, size INTEGER NOT NULL, text BLOB NOT NULL)`,
 	`CREATE UNIQUE INDEX pieces_of ON pieces(seq, at)`,
 	`CREATE VIRTUAL TABLE piece_words USING fts5(home, terms, content='', tokenize="unicode61 remove_diacritics 0 tokenchars '_-./@'")`,
-}}}
+}}
 
 // markedTables are there where the strategy episodes was in force once. short is what the operator was told last of how
 // far the view is over the budget.
-var markedTables = optional{"session_marked", [][]string{{
+var markedTables = optional{"session_marked", []string{
 	`CREATE TABLE marked(log TEXT NOT NULL, n INTEGER NOT NULL, record TEXT NOT NULL, PRIMARY KEY(log, n)) WITHOUT ROWID`,
 	`CREATE TABLE marked_logs(log TEXT PRIMARY KEY, upto INTEGER NOT NULL, short INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID`,
-}}}
+}}
 
 // ledgerTables are of a space of their own and made when a person first writes over a channel: each table
 // and each index holds a page of memory in every live object, and most conversations need none of these.
-var ledgerTables = optional{"outbound", [][]string{{
+var ledgerTables = optional{"outbound", []string{
 	// What is to be sent, in order. open is 1 while the sender has something to do with a row.
 	`CREATE TABLE outbound(
 		n INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL, state TEXT NOT NULL, open INTEGER NOT NULL, hold TEXT NOT NULL DEFAULT '',
@@ -245,27 +245,27 @@ var ledgerTables = optional{"outbound", [][]string{{
 	`CREATE INDEX outbound_id ON outbound(key, id) WHERE id <> ''`,
 	// What people wrote, by the platform's id of it, for those who answer it.
 	`CREATE TABLE heard(key TEXT NOT NULL, message TEXT NOT NULL, said TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY(key, message)) WITHOUT ROWID`,
-}}}
+}}
 
 // skipTables are there from the first turn that might be skipped: without recall.reconcile there are none.
-var skipTables = optional{"session_skip", [][]string{{
+var skipTables = optional{"session_skip", []string{
 	// Turns whose words wait for the end of the turn (open), and what was decided then: kept or skipped.
 	`CREATE TABLE skips(key TEXT NOT NULL, run TEXT NOT NULL, log TEXT NOT NULL, state TEXT NOT NULL, first INTEGER NOT NULL, at INTEGER NOT NULL,
 		ids TEXT NOT NULL DEFAULT '[]', bytes INTEGER NOT NULL DEFAULT 0, indexed INTEGER NOT NULL DEFAULT 0, PRIMARY KEY(key, run)) WITHOUT ROWID`,
 	// How much recall looks through, up to an entry, and how many messages it does not.
 	`CREATE TABLE working(key TEXT PRIMARY KEY, upto INTEGER NOT NULL DEFAULT 0, events INTEGER NOT NULL DEFAULT 0, bytes INTEGER NOT NULL DEFAULT 0, skipped INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID`,
 	`CREATE INDEX skips_first ON skips(key, first)`, // which turn a message is of
-}}}
+}}
 
 // Tables of what self-checks found. A conversation with nothing to tell has none.
-var unsoundTables = optional{"session_selfcheck", [][]string{{
+var unsoundTables = optional{"session_selfcheck", []string{
 	`CREATE TABLE unsound(n INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL, overlay TEXT NOT NULL, at INTEGER NOT NULL, act TEXT NOT NULL, text TEXT NOT NULL)`,
-}}}
+}}
 
 // toolsetTables keep the list. They are made where there are tools of others.
-var toolsetTables = optional{"session_tools", [][]string{{
+var toolsetTables = optional{"session_tools", []string{
 	`CREATE TABLE toolsets(key TEXT PRIMARY KEY, day TEXT NOT NULL, list TEXT NOT NULL) WITHOUT ROWID`,
-}}}
+}}
 
 // mustJSON encodes values of ours, which always encode.
 func mustJSON(v any) string {

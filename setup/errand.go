@@ -12,9 +12,6 @@ import (
 )
 
 var (
-	_ agent.Voices     = Here(nil)
-	_ agent.Errands    = Here(nil)
-	_ agent.Delegates  = Here(nil)
 	_ session.Children = Here(nil)
 	_ session.Children = (*agent.FarSessions)(nil)
 )

@@ -41,8 +41,8 @@ func TestExportSteps(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v: %s", err, lines[0])
 	}
-	if !strings.HasPrefix(got.ID, "agent:main:local:dm:walk@") || got.Model == "" || len(got.Steps) != 3 {
-		t.Errorf("session %q of model %q has %d steps", got.ID, got.Model, len(got.Steps))
+	if !strings.HasPrefix(got.ID, "agent:main:local:dm:walk@") || strings.Contains(lines[0], `"model":"",`) || len(got.Steps) != 3 {
+		t.Errorf("session %q has %d steps: %.200s", got.ID, len(got.Steps), lines[0])
 	}
 	at := len(log.Entries) // newest first
 	for i, st := range got.Steps {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/channel"
 	"github.com/tidemark-ai/tidemark/channel/markup"
 	"github.com/tidemark-ai/tidemark/channel/wire"
 	"github.com/tidemark-ai/tidemark/internal/json"
@@ -66,7 +67,7 @@ func (c *client) Send(ctx context.Context, m tidemark.Outgoing) (string, error) 
 	switch {
 	case m.To.Group:
 		w.Kind, w.To = "group", m.To.Peer
-	case scoped(m.To.Peer):
+	case channel.BusinessID(m.To.Peer):
 		w.Recipient = m.To.Peer
 	default:
 		w.To = phone(m.To.Peer)
@@ -100,21 +101,6 @@ func (c *client) Working(ctx context.Context, to tidemark.Address, message strin
 	}
 	_, err := c.post(ctx, showTimeout, to.Account, wireSend{Product: Name, Status: "read", Message: message, Typing: &wireTyping{"text"}})
 	return err
-}
-
-// scoped reports whether a name is a business-scoped user id: a country's two letters, a dot, and
-// letters and digits.
-func scoped(s string) bool {
-	if len(s) < 4 || s[2] != '.' || s[0] < 'A' || s[0] > 'Z' || s[1] < 'A' || s[1] > 'Z' {
-		return false
-	}
-	rest := strings.TrimPrefix(s[3:], "ENT.")
-	for i := range len(rest) {
-		if c := rest[i]; (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') {
-			return false
-		}
-	}
-	return rest != "" && len(rest) <= 128
 }
 
 // post tries once. Its error is a *tidemark.SendError.

@@ -107,19 +107,6 @@ func (a *Alarms) poke() {
 	}
 }
 
-// Pending is the number of keys that have a time.
-func (a *Alarms) Pending() int {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	n := 0
-	for _, al := range a.byKey {
-		if !al.at.IsZero() {
-			n++
-		}
-	}
-	return n
-}
-
 // Close ends the clock and the context of the calls that run; it does not wait for these, which
 // the runtime does.
 func (a *Alarms) Close() {

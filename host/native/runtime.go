@@ -21,7 +21,6 @@ type Runtime struct {
 
 	mu      sync.Mutex // guards the following
 	running int
-	panics  int
 	idle    chan struct{} // closed when running falls to 0; nil while nobody waits
 }
 
@@ -59,22 +58,12 @@ func (r *Runtime) Go(f func()) {
 	go func() {
 		defer r.end()
 		defer func() {
-			if p := recover(); p != nil {
-				r.report(p, debug.Stack())
+			if p := recover(); p != nil && r.log != nil { // what it worked on resumes from its rows
+				r.log.Error("panic in a goroutine", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			}
 		}()
 		f()
 	}()
-}
-
-// report counts a panic and logs it; what the goroutine worked on resumes from its rows.
-func (r *Runtime) report(p any, stack []byte) {
-	r.mu.Lock()
-	r.panics++
-	r.mu.Unlock()
-	if r.log != nil {
-		r.log.Error("panic in a goroutine", "panic", fmt.Sprint(p), "stack", string(stack))
-	}
 }
 
 func (r *Runtime) end() {
@@ -92,13 +81,6 @@ func (r *Runtime) Running() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.running
-}
-
-// Panics is the number of goroutines that ended by a panic.
-func (r *Runtime) Panics() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.panics
 }
 
 // Wait waits until no goroutine runs, or until ctx ends and then returns its cause. A server calls

@@ -24,9 +24,7 @@ var crowds = map[string]struct {
 	why  string
 }{
 	"session.Session":     {632, "the rooms around the core are still methods of it"},
-	"paging.Pager":        {111, "four policies decide over one history"},
 	"proxy/stream.Filter": {69, "one pass over an answer, a method for each kind of event"},
-	"proxy.Conversation":  {66, "a conversation is its store, its view and its acts"},
 }
 
 // Bounds of the package session, which only fall.
@@ -39,7 +37,6 @@ const (
 var borrowers = map[string]string{
 	"session host":           "its own rows are joined to the entries of the log in one statement",
 	"room/task host":         "its revisions are entries of the log",
-	"agent host":             "it reads which version its tables have",
 	"room/sittings host":     "what was said in a sitting is entries of the log",
 	"room/vectors host":      "it makes vectors of entries of the log",
 	"room/snapshots host":    "the outcome of a branch is entries of the log",

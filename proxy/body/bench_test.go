@@ -65,7 +65,7 @@ func BenchmarkLargeBody(b *testing.B) {
 		return err
 	})
 	run("trim", func() error {
-		Trimmed(r, c, nil, nil)
+		Trimmed(r, c, nil)
 		return nil
 	})
 	run("scan+trim+apply", func() error {
@@ -74,7 +74,7 @@ func BenchmarkLargeBody(b *testing.B) {
 			return err
 		}
 		with := c
-		with.Trim = Trimmed(r, c, nil, nil)
+		with.Trim = Trimmed(r, c, nil)
 		_, err = r.Apply(with)
 		return err
 	})

@@ -38,16 +38,15 @@ const (
 
 // Request is a request that was scanned. It is not changed by what is done with it.
 type Request struct {
-	Dialect  Dialect
-	Model    string
-	Stream   bool
-	Thinking bool            // the client asked for thinking (Messages only)
-	User     string          // metadata.user_id; for chat user, else prompt_cache_key
-	Choice   string          // tool_choice: "", auto, any, tool, none
-	Max      tidemark.Tokens // of the answer, 0 when not said
-	Items    []Item
-	Tools    []Tool
-	Fixed    int // bytes of system and tools
+	Dialect Dialect
+	Model   string
+	Stream  bool
+	User    string          // metadata.user_id; for chat user, else prompt_cache_key
+	Choice  string          // tool_choice: "", auto, any, tool, none
+	Max     tidemark.Tokens // of the answer, 0 when not said
+	Items   []Item
+	Tools   []Tool
+	Fixed   int // bytes of system and tools
 
 	raw      []byte
 	at       []span // of the items in raw (Messages only)

@@ -42,24 +42,25 @@ type origin struct {
 	call    int // of the message's calls, -1 for a part or a string
 }
 
-func (s *scanner) chatKey(key string, seen *uint32) {
+// chatKey reads a member that only chat completions have.
+func (s *scanner) chatKey(key string) bool {
 	switch key {
 	case "user":
-		s.once(seen, keyUser, key)
 		s.r.User = s.words()
 	case "prompt_cache_key":
-		s.once(seen, keyCacheKey, key)
 		s.cacheKey = s.words()
 	case "max_completion_tokens":
-		s.once(seen, keyMaxNew, key)
 		s.max()
 	case "n": // an answer of several has no one that the history goes on with
 		if at := s.Value(); s.Err() == nil && string(at.Of(s.r.raw)) != "1" && string(at.Of(s.r.raw)) != "null" {
 			s.Fail("several answers are asked for")
 		}
+		return false
 	default:
 		s.Skip()
+		return false
 	}
+	return true
 }
 
 // chatMessages reads the messages and makes items of them.

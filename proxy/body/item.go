@@ -2,7 +2,6 @@ package body
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
@@ -237,24 +236,6 @@ func textOf(raw []byte) (quoted []byte, alone bool) {
 
 // typeOf is the type of a block, "" for what has none.
 func typeOf(raw []byte) string { return string(jsonscan.Unquoted(find(raw, "type"))) }
-
-// First is the text by which a conversation is known that has no other name: the role of the first item, a
-// line break, and the texts of its text blocks without system reminders and the white space around them,
-// joined by line breaks; texts that are empty then do not count.
-func (r *Request) First() string {
-	if len(r.Items) == 0 {
-		return ""
-	}
-	it := r.Items[0]
-	var texts []string
-	for n := range it.Blocks() {
-		quoted, _ := textOf(it.Block(n))
-		if t := strings.TrimSpace(tidemark.StripReminders(string(jsonscan.Unquoted(quoted)))); t != "" {
-			texts = append(texts, t)
-		}
-	}
-	return string(it.Role) + "\n" + strings.Join(texts, "\n")
-}
 
 // checkBlock reports what is no block: JSON of ours that is spliced in must not break the body.
 func checkBlock(raw []byte) (block, error) {

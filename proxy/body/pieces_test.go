@@ -18,16 +18,6 @@ func TestDropMember(t *testing.T) {
 	}
 }
 
-// TestThinks: thinking is on when its type is one, and not disabled.
-func TestThinks(t *testing.T) {
-	for raw, want := range map[string]bool{`{"type":"enabled","budget_tokens":1024}`: true, `{"type":"adaptive"}`: true, `{"type":"disabled"}`: false, `{}`: false, `null`: false} {
-		r, err := Scan(Messages, []byte(`{"model":"m","messages":[{"role":"user","content":"x"}],"thinking":`+raw+`}`))
-		if err != nil || r.Thinking != want {
-			t.Errorf("%s: %v", raw, err)
-		}
-	}
-}
-
 // TestRemindersEnd: a reminder without an end is none, and with tail only those at the end count.
 func TestRemindersEnd(t *testing.T) {
 	const one = openTag + "x" + endTag

@@ -45,46 +45,25 @@ func (s *scanner) why() error {
 	return &ReadError{Part: s.part, Message: s.message - 1, Byte: int(e.At), Why: e.Why}
 }
 
-// Keys of a request that may stand only once.
-const (
-	keyModel uint32 = 1 << iota
-	keyStream
-	keyMax
-	keySystem
-	keyTools
-	keyChoice
-	keyThinking
-	keyMetadata
-	keyMessages
-	keyUser
-	keyCacheKey
-	keyMaxNew
-)
-
 func (s *scanner) request() {
 	if !s.Open('{') {
 		s.Fail("the body is no object")
 		return
 	}
-	var seen uint32
+	seen := map[string]bool{} // those that count may stand only once
 	for s.More() {
 		at := s.At()
 		key := string(s.Key())
-		s.part = key
-		known := s.shared(key, at, &seen)
-		switch {
-		case known:
-		case s.r.Dialect == Chat:
-			s.chatKey(key, &seen)
-		default:
-			s.messagesKey(key, &seen)
+		if s.part = key; seen[key] {
+			s.Fail("the key " + key + " stands twice")
 		}
+		seen[key] = s.key(key, at)
 		if s.Err() == nil {
 			s.part, s.message = "", 0
 		}
 	}
 	s.End()
-	if seen&keyMessages == 0 {
+	if !seen["messages"] {
 		s.Fail("there are no messages")
 	}
 	if s.r.Dialect == Chat && s.Err() == nil {
@@ -95,27 +74,21 @@ func (s *scanner) request() {
 	}
 }
 
-// shared reads a member that both dialects have; at is where its key stands.
-func (s *scanner) shared(key string, at int, seen *uint32) bool {
+// key reads a member and reports whether it counts; at is where its key stands.
+func (s *scanner) key(key string, at int) bool {
 	switch key {
 	case "model":
-		s.once(seen, keyModel, key)
 		s.r.Model = s.words()
 	case "stream":
-		s.once(seen, keyStream, key)
 		s.r.Stream = s.Peek() == 't'
 		s.Skip()
 	case "max_tokens":
-		s.once(seen, keyMax, key)
 		s.max()
 	case "tools":
-		s.once(seen, keyTools, key)
 		s.toolDefs()
 	case "tool_choice":
-		s.once(seen, keyChoice, key)
 		s.choice()
 	case "messages":
-		s.once(seen, keyMessages, key)
 		s.r.before = at
 		from := s.At()
 		if s.r.Dialect == Chat {
@@ -125,28 +98,27 @@ func (s *scanner) shared(key string, at int, seen *uint32) bool {
 		}
 		s.r.list = span{From: from, To: s.At()}
 	default:
-		return false
+		if s.r.Dialect == Chat {
+			return s.chatKey(key)
+		}
+		return s.messagesKey(key)
 	}
 	return true
 }
 
 // messagesKey reads a member that only the Messages API has.
-func (s *scanner) messagesKey(key string, seen *uint32) {
+func (s *scanner) messagesKey(key string) bool {
 	switch key {
 	case "system":
-		s.once(seen, keySystem, key)
 		v := s.Value()
 		s.r.Fixed += v.To - v.From
-	case "thinking":
-		s.once(seen, keyThinking, key)
-		kind := s.member("type")
-		s.r.Thinking = kind != "" && kind != "disabled"
 	case "metadata":
-		s.once(seen, keyMetadata, key)
 		s.r.User = s.member("user_id")
 	default:
 		s.Skip()
+		return false
 	}
+	return true
 }
 
 // member reads a value and returns the text that it has under a name, if it is an object and has one.

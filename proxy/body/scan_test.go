@@ -16,7 +16,7 @@ func TestScan(t *testing.T) {
 	r := scanned(t, Messages, ` {"model":"m\u002d1","stream":true,"max_tokens":7,"system":`+fixed+`,"tools":`+tools+
 		`,"tool_choice":{"type":"tool","name":"Read"},"thinking":{"type":"enabled","budget_tokens":9},"metadata":{"user_id":"u"},"new":[1,{"model":2}],`+
 		`"messages":[{"role":"user","content":"a"},{"content":[{"type":"thinking"},{"type":"text","text":"b"}],"role":"assistant"}]} `)
-	if r.Model != "m-1" || !r.Stream || r.Max != 7 || !r.Thinking || r.User != "u" || r.Choice != "tool" {
+	if r.Model != "m-1" || !r.Stream || r.Max != 7 || r.User != "u" || r.Choice != "tool" {
 		t.Errorf("read %+v", r)
 	}
 	if r.Fixed != len(fixed)+len(tools) {
@@ -142,30 +142,6 @@ func TestScanBounds(t *testing.T) {
 	}
 	if _, err := Scan(Messages, bytes.Repeat([]byte(" "), MaxBytes+1)); !errors.Is(err, tidemark.ErrTooLarge) {
 		t.Errorf("too long: %v", err)
-	}
-}
-
-func TestFirst(t *testing.T) {
-	for _, row := range []struct {
-		name    string
-		dialect Dialect
-		body    string
-		want    string
-	}{
-		{"none", Messages, `{"messages":[]}`, ""},
-		{"a string", Messages, `{"messages":[{"role":"user","content":" a\n"}]}`, "user\na"},
-		{
-			"reminders and others", Messages,
-			`{"messages":[{"role":"user","content":[{"type":"text","text":"<system-reminder>x</system-reminder>"},{"type":"text","text":" a <system-reminder>y</system-reminder>\n"},{"type":"image"},{"type":"text","text":"b"}]}]}`,
-			"user\na\nb",
-		},
-		{"chat", Chat, `{"messages":[{"role":"system","content":"s"},{"role":"user","content":[{"type":"text","text":"é\n"}]}]}`, "user\né"},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			if got := scanned(t, row.dialect, row.body).First(); got != row.want {
-				t.Errorf("got %q, want %q", got, row.want)
-			}
-		})
 	}
 }
 

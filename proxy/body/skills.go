@@ -16,7 +16,7 @@ func (f *finder) list(body []byte) []byte {
 		}
 		out = append(out, body[at:e.From]...)
 		at = e.To
-		f.t.Skills.add(e.To - e.From)
+		f.t.Bytes += e.To - e.From
 	}
 	if out == nil {
 		return nil

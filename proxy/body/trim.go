@@ -13,11 +13,7 @@ const MinPart = 500
 
 // Trim is what of the static parts of one request is sent short. It is made by [Trimmed].
 type Trim struct {
-	Tools  Saved // definitions that became stubs
-	Skills Saved // lines of skills that stand further up
-	Parts  Saved // reminders that stand further up
-	// Due lists tools that were called and still are stubs: they are to be whole from the next batch point on.
-	Due []string
+	Bytes int // of the body that are left out
 
 	of    *Request
 	tools []toolEdit    // in order
@@ -30,25 +26,16 @@ type toolEdit struct {
 	raw []byte
 }
 
-// Saved counts what was made shorter, and by how many bytes of the body.
-type Saved struct{ Count, Bytes int }
-
-func (s *Saved) add(bytes int) {
-	s.Count++
-	s.Bytes += bytes
-}
-
 // Trimmed finds what of r can be sent short beside the other changes of c, which are looked at because what a
 // change takes away cannot be pointed at.
 //
 // The definitions of all tools but those in restored become stubs: tools stand first in the cached prefix, so a
-// tool that is called gets its definition back at a batch point only, which is for the caller to say. used are
-// the tools called so far in this history.
+// tool that is called gets its definition back at a batch point only, which is for the caller to say.
 //
 // Of a reminder that stands in several messages the first stays, and so does the first line of a skill. What
 // becomes of a message depends on those before it and on c only, so what was sent is sent again while the
 // history grows.
-func Trimmed(r *Request, c Change, used, restored map[string]bool) *Trim {
+func Trimmed(r *Request, c Change, restored map[string]bool) *Trim {
 	t := &Trim{of: r}
 	for n, tool := range r.Tools {
 		if restored[tool.Name] {
@@ -59,10 +46,7 @@ func Trimmed(r *Request, c Change, used, restored map[string]bool) *Trim {
 			continue
 		}
 		t.tools = append(t.tools, toolEdit{n, short})
-		t.Tools.add(len(tool.Raw) - len(short))
-		if used[tool.Name] {
-			t.Due = append(t.Due, tool.Name)
-		}
+		t.Bytes += len(tool.Raw) - len(short)
 	}
 	f := finder{t: t, chat: r.Dialect == Chat, parts: map[string]int{}, skills: map[string]bool{}}
 	hidden := c.hidden()
@@ -179,7 +163,7 @@ func (f *finder) reminder(body []byte) []byte {
 		if first, ok := f.parts[string(body)]; ok {
 			open, end := tagsOf(body)
 			short := fmt.Appendf(nil, "%s[Same as in message %d.]%s", open, first, end)
-			f.t.Parts.add(len(body) - len(short))
+			f.t.Bytes += len(body) - len(short)
 			return short
 		}
 		f.parts[string(body)] = f.at

@@ -116,18 +116,17 @@ func (s schema) same(o schema, path string, levels int) string {
 func TestAgentTools(t *testing.T) {
 	body := append([]byte(`{"tools":`), agentTools(t)...)
 	r := scanned(t, Messages, string(append(body, `,"messages":[]}`...)))
-	used := map[string]bool{"Shell": true, "ReadFile": true}
-	trim := Trimmed(r, Change{}, used, map[string]bool{"ReadFile": true})
-	if trim.Tools.Count != 17 || !slices.Equal(trim.Due, []string{"Shell"}) {
-		t.Errorf("%+v, due %v", trim.Tools, trim.Due)
+	trim := Trimmed(r, Change{}, map[string]bool{"ReadFile": true})
+	if len(trim.tools) != 17 {
+		t.Errorf("%d tools are short", len(trim.tools))
 	}
 	got, err := r.Apply(Change{Trim: trim})
 	if err != nil {
 		t.Fatal(err)
 	}
 	after := scanned(t, Messages, string(got))
-	if len(got) != len(r.raw)-trim.Tools.Bytes || r.Fixed-after.Fixed != trim.Tools.Bytes {
-		t.Errorf("%d bytes are left of %d, and %d are said to be saved", len(got), len(r.raw), trim.Tools.Bytes)
+	if len(got) != len(r.raw)-trim.Bytes || r.Fixed-after.Fixed != trim.Bytes {
+		t.Errorf("%d bytes are left of %d, and %d are said to be saved", len(got), len(r.raw), trim.Bytes)
 	}
 	for n, tool := range after.Tools {
 		whole := tool.Name == "ReadFile"
@@ -147,9 +146,9 @@ func TestAgentTools(t *testing.T) {
 	if markers(got) != markers(r.raw) {
 		t.Error("the marker is lost")
 	}
-	t.Logf("%d of %d tools became stubs: %d bytes of %d are left (%.0f %% saved)", trim.Tools.Count, len(r.Tools),
-		after.Fixed, r.Fixed, 100*float64(trim.Tools.Bytes)/float64(r.Fixed))
-	if saved := float64(trim.Tools.Bytes) / float64(r.Fixed); saved < 0.7 {
+	t.Logf("%d of %d tools became stubs: %d bytes of %d are left (%.0f %% saved)", len(trim.tools), len(r.Tools),
+		after.Fixed, r.Fixed, 100*float64(trim.Bytes)/float64(r.Fixed))
+	if saved := float64(trim.Bytes) / float64(r.Fixed); saved < 0.7 {
 		t.Errorf("only %.2f are saved", saved)
 	}
 }
@@ -207,13 +206,13 @@ func TestTrimParts(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			r := scanned(t, Messages, `{"messages":[`+row.messages+`]}`)
 			c := row.change
-			c.Trim = Trimmed(r, c, nil, nil)
+			c.Trim = Trimmed(r, c, nil)
 			got, err := r.Apply(c)
 			if want := `{"messages":[` + row.want + `]}`; err != nil || string(got) != want {
 				t.Errorf("%v\n got %s\nwant %s", err, got, want)
 			}
-			if c.Trim.Parts.Count != row.parts || c.Trim.Skills.Count != row.skills {
-				t.Errorf("%d parts and %d skills, want %d and %d", c.Trim.Parts.Count, c.Trim.Skills.Count, row.parts, row.skills)
+			if some := len(c.Trim.texts) > 0; some != (row.parts+row.skills > 0) {
+				t.Errorf("something is shorter: %t, want %d parts and %d skills", some, row.parts, row.skills)
 			}
 		})
 	}
@@ -226,7 +225,7 @@ func TestTrimChat(t *testing.T) {
 	tool := func(s string) string { return `{"role":"tool","tool_call_id":"a","content":` + s + `}` }
 	r := scanned(t, Chat, `{"messages":[{"role":"system","content":"`+long+`"},{"role":"user","content":"\u00e9`+long+`"},{"role":"user","content":"\u00e9`+long+`"},`+
 		`{"role":"user","content":[`+textJSON(long)+`,{"type":"image_url","image_url":{"url":"u"}}]},`+tool(`"b`+long+`"`)+`,`+tool(`[`+textJSON(long)+`]`)+`]}`)
-	got, err := r.Apply(Change{Trim: Trimmed(r, Change{}, nil, nil)})
+	got, err := r.Apply(Change{Trim: Trimmed(r, Change{}, nil)})
 	want := `{"messages":[{"role":"system","content":"` + long + `"},{"role":"user","content":"\u00e9` + long + `"},{"role":"user","content":"\u00e9` + same + `"},` +
 		`{"role":"user","content":[` + textJSON(same) + `,{"type":"image_url","image_url":{"url":"u"}}]},` + tool(`"b`+same+`"`) + `,` + tool(`[`+textJSON(long)+`]`) + `]}`
 	if err != nil || string(got) != want {
@@ -256,7 +255,7 @@ func TestTrimGrows(t *testing.T) {
 			}
 			messages = append(messages, `{"role":"user","content":`+content+`}`)
 			r := scanned(t, Dialect(rng.IntN(2)), `{"messages":[`+strings.Join(messages, ",")+`]}`)
-			trim := Trimmed(r, Change{}, nil, nil)
+			trim := Trimmed(r, Change{}, nil)
 			got, err := r.Apply(Change{Trim: trim})
 			if err != nil {
 				t.Fatal(err)
@@ -264,10 +263,10 @@ func TestTrimGrows(t *testing.T) {
 			if !bytes.HasPrefix(got, []byte(strings.TrimSuffix(sent, "]}"))) {
 				t.Fatalf("sent %s\nthen %s", sent, got)
 			}
-			if len(got) != len(r.raw)-trim.Parts.Bytes-trim.Skills.Bytes {
+			if len(got) != len(r.raw)-trim.Bytes {
 				t.Fatalf("%d bytes of %d are left, which is not %+v", len(got), len(r.raw), trim)
 			}
-			saved += trim.Parts.Count + trim.Skills.Count
+			saved += len(trim.texts)
 			sent = string(got)
 		}
 	}

@@ -289,7 +289,7 @@ func want(d Dialect, legs []answer) (m tidemark.Message, ops []cleanup.Op) {
 			case s.typ == "text" && d == Chat:
 				leg += s.text
 			case s.typ == "text":
-				v, o := cleanup.Strip(s.text)
+				v, o := stripped(s.text)
 				ops, took = append(ops, o...), took || v != s.text
 				if strings.TrimSpace(v) != "" || v == s.text {
 					m.Content = append(m.Content, tidemark.Text(v))
@@ -305,7 +305,7 @@ func want(d Dialect, legs []answer) (m tidemark.Message, ops []cleanup.Op) {
 				m.Content = append(m.Content, tidemark.Block{Type: "thinking", Text: s.text, Signature: fmt.Sprintf("sig/%d", i)})
 			}
 		}
-		v, o := cleanup.Strip(leg)
+		v, o := stripped(leg)
 		ops, took = append(ops, o...), took || v != leg
 		if words != "" && v != "" && !strings.HasSuffix(words, "\n") && v[0] != '\n' {
 			words += between
@@ -321,4 +321,12 @@ func want(d Dialect, legs []answer) (m tidemark.Message, ops []cleanup.Op) {
 		m.Content = append(m.Content, tidemark.Text(unsaid))
 	}
 	return m, ops
+}
+
+// stripped parts a whole text.
+func stripped(text string) (visible string, ops []cleanup.Op) {
+	var f cleanup.Filter
+	visible = f.Push(text)
+	visible += f.End()
+	return visible, f.Ops()
 }

@@ -21,13 +21,13 @@ import (
 func tells(by string) bool { return by != room.ByPack && by != room.ByWide }
 
 // Tables of reflection. A conversation without it has none.
-var reflectTables = [][]string{{
+var reflectTables = []string{
 	// How recalls went, the newest of them; evicted is when what was found had left the view, 0 if it had not or
 	// nobody asked.
 	`CREATE TABLE recalls(n INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL, at INTEGER NOT NULL, by TEXT NOT NULL, verdict TEXT NOT NULL, entry TEXT NOT NULL, evicted INTEGER NOT NULL)`,
 	`CREATE INDEX recalls_key ON recalls(key, n)`,
 	`CREATE TABLE tunings(key TEXT PRIMARY KEY, tuning TEXT NOT NULL) WITHOUT ROWID`,
-}}
+}
 
 const (
 	reflectSpace = "session_reflect"

@@ -16,9 +16,9 @@ import (
 )
 
 // sittingTables remember how far the agent was told of sittings. They are there where memory.digest is on.
-var sittingTables = [][]string{{
+var sittingTables = []string{
 	`CREATE TABLE episodes(key TEXT PRIMARY KEY, upto INTEGER NOT NULL) WITHOUT ROWID`,
-}}
+}
 
 // sittingSpace is the name of the tables' version.
 const sittingSpace = "session_episodes"

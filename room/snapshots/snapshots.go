@@ -12,11 +12,11 @@ import (
 )
 
 // tables are made with the first merge.
-var tables = [][]string{{
+var tables = []string{
 	// Which outcome of a branch, up to its last message, stands as a note in which log.
 	`CREATE TABLE merges(log TEXT NOT NULL, seq INTEGER NOT NULL, target TEXT NOT NULL, hash TEXT NOT NULL, entry TEXT NOT NULL,
 		PRIMARY KEY(log, seq, target, hash)) WITHOUT ROWID`,
-}}
+}
 
 // space is the name of the tables' version.
 const space = "session_merges"

@@ -27,10 +27,10 @@ const kind = "spool"
 const space = "session_spool"
 
 // tables are made with the first spool.
-var tables = [][]string{{
+var tables = []string{
 	// A log that an import reads twice, in pieces, while it does.
 	`CREATE TABLE spool(key TEXT NOT NULL, id TEXT NOT NULL, n INTEGER NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY(key, id, n)) WITHOUT ROWID`,
-}}
+}
 
 // Room keeps one spool of its session at a time.
 type Room struct {

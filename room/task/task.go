@@ -45,7 +45,7 @@ func Migrate(ctx context.Context, db tidemark.DB) error {
 
 // taskTables hold what the task events of a conversation come to, so that no turn reads them all. They are
 // made when the first is kept: a conversation without a task has none of them.
-var taskTables = [][]string{{
+var taskTables = []string{
 	// The card now; version grows with each event, and is what a writer compares.
 	`CREATE TABLE tasks(key TEXT PRIMARY KEY, version INTEGER NOT NULL, card TEXT NOT NULL) WITHOUT ROWID`,
 	// From which entry on a premise held, and in which task.
@@ -54,7 +54,7 @@ var taskTables = [][]string{{
 	`CREATE TABLE marks(key TEXT NOT NULL, id TEXT NOT NULL, pinned INTEGER NOT NULL DEFAULT 0, superseded TEXT NOT NULL DEFAULT '',
 		reason TEXT NOT NULL DEFAULT '', PRIMARY KEY(key, id)) WITHOUT ROWID`,
 	`CREATE INDEX marks_pinned ON marks(key) WHERE pinned > 0`,
-}}
+}
 
 // taskSpace is the name of the tables' version.
 const taskSpace = "session_task"

@@ -40,11 +40,11 @@ const (
 )
 
 // vectorTables exist where there is an endpoint for vectors.
-var vectorTables = [][]string{{
+var vectorTables = []string{
 	`CREATE TABLE vectors(key TEXT NOT NULL, seq INTEGER NOT NULL, vector BLOB NOT NULL, PRIMARY KEY(key, seq)) WITHOUT ROWID`,
 	// How far each log has vectors, and of which model.
 	`CREATE TABLE embedded(key TEXT NOT NULL, log TEXT NOT NULL, model TEXT NOT NULL, seq INTEGER NOT NULL, failures INTEGER NOT NULL DEFAULT 0, PRIMARY KEY(key, log)) WITHOUT ROWID`,
-}}
+}
 
 // Room is the vectors of one conversation.
 type Room struct {
