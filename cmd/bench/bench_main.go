@@ -1,4 +1,4 @@
-// Command tidemark-bench plays the benchmarks of the papers on the parts of Tidemark, and makes their tables and figures.
+// Command tidemark-bench plays the benchmarks of the papers on the parts of Tidemark, and makes their tables.
 package main
 
 import (
