@@ -47,8 +47,8 @@ func commands() cli.Table {
 			"branch": cli.Does(branch), "tree": cli.Does(tree), "compare": served(compare), "merge": served(merge),
 			"trim": cli.Does(trimCommand).Checked(atMostOne), "untrim": cli.Does(untrim).Checked(atMostOne),
 			"hook install": cli.Does(hookInstall), "hook uninstall": cli.Does(hookUninstall), "hook status": cli.Plain(hookStatus), "hook run": cli.Plain(hookRun).Raw(),
-			"serve": cli.Does(serve), "proxy": cli.Does(runProxy).Checked(cli.AnyArgs), "demo": cli.Plain(demoRun), "bench": cli.Plain(elsewhere).Raw(),
-			"replay": cli.Does(replayCommand).Checked(cli.AnyArgs), "probe": cli.Does(probeLogs), "cost": cli.Does(costCommand), "doctor": cli.Plain(doctorRun),
+			"serve": cli.Does(serve), "proxy": cli.Does(runProxy).Checked(cli.AnyArgs), "demo": cli.Plain(demoRun), "bench": elsewhere(""), "replay": elsewhere("replay"), "probe": elsewhere("probe"),
+			"cost": cli.Does(costCommand), "doctor": cli.Plain(doctorRun),
 			"config show": cli.Plain(configShow), "config check": cli.Plain(configCheck), "config schema": cli.Plain(configSchema),
 			"approvals ls": servedPlain(approvalsLs), "approvals allow": cli.Plain(decideCall(true)), "approvals deny": cli.Plain(decideCall(false)),
 			"pairing ls": served(pairingLs), "pairing approve": decideDesk("pairing", "approve"), "pairing deny": decideDesk("pairing", "deny"),
@@ -62,10 +62,12 @@ func commands() cli.Table {
 		}}
 }
 
-// elsewhere says where the benchmarks are.
-func elsewhere(_ context.Context, m *cli.Main) error {
-	m.Err.Line(strings.TrimSpace("tidemark bench: the benchmarks are a program of their own, tidemark-bench: go run ./cmd/bench " + strings.Join(m.Args, " ")))
-	return cli.ErrTold
+// elsewhere says of a command that another program has it, and how it is called there.
+func elsewhere(name string) cli.Run {
+	return cli.Plain(func(_ context.Context, m *cli.Main) error {
+		m.Err.Printf("%s: that is in a program of its own, tidemark-bench: %s\n", m.Path(), strings.Join(append(strings.Fields("go run ./cmd/bench "+name), m.Args...), " "))
+		return cli.ErrTold
+	}).Raw()
 }
 
 // ownWindow reports whether --window was given. 0 would mean the configured one, silently.
