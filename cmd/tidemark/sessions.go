@@ -153,6 +153,9 @@ func sessionsSet(ctx context.Context, m *cli.Main, f *setFlags) error {
 		return cli.Usagef("nothing to set: give --title, --model, --window, --reserve, --keep or --unset")
 	}
 	return with(ctx, m, func(c *client) error {
+		if _, err := c.session(ctx, m.Args[0]); err != nil { // else a name with a slip of the pen would become a session
+			return err
+		}
 		if err := c.Call(ctx, http.MethodPatch, cli.SessionPath(m.Args[0], ""), body, nil); err != nil {
 			return err
 		}
