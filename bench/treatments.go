@@ -141,14 +141,9 @@ func (t Treatments) one(ctx context.Context, name string) (one Treated, err erro
 
 // add takes what the API counted.
 func (o *Treated) add(up *upstream) {
-	for _, c := range up.calls {
-		o.Calls++
-		o.Effective += c.Tokens
-		o.Read += c.Read
-		o.Written += c.Written
-		o.Output += c.Output
-		o.Cost += c.Cost
-	}
+	u := up.usage
+	o.Calls, o.Effective, o.Read, o.Written, o.Output = up.calls, u.Input+u.CacheRead+u.CacheCreation, u.CacheRead, u.CacheCreation, u.Output
+	o.Cost = float64(u.Input) + readPrice*float64(u.CacheRead) + writePrice*float64(u.CacheCreation)
 	for _, name := range up.order {
 		m := up.minds[name]
 		o.Missing += m.missing

@@ -57,8 +57,8 @@ func (b *budget) take(bytes int64) (release func(), ok bool) {
 	}, true
 }
 
-// ingress is that of the platform in the path.
-func (c *request) ingress() (in Ingress, platform string, err error) {
+// ingressOf is that of the platform in the path.
+func ingressOf(c *request) (in Ingress, platform string, err error) {
 	if c.Webhooks == nil {
 		return nil, "", fmt.Errorf("webhooks are not set up: %w", tidemark.ErrNotFound)
 	}
@@ -69,7 +69,7 @@ func (c *request) ingress() (in Ingress, platform string, err error) {
 
 // getWebhook answers the handshake of a platform.
 func getWebhook(c *request) (any, error) {
-	in, platform, err := c.ingress()
+	in, platform, err := ingressOf(c)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ func postWebhook(c *request) (any, error) {
 	if c.r.ContentLength > channel.MaxBody {
 		return nil, fmt.Errorf("webhook of %d bytes, at most %d: %w", c.r.ContentLength, channel.MaxBody, tidemark.ErrTooLarge)
 	}
-	in, platform, err := c.ingress()
+	in, platform, err := ingressOf(c)
 	if err == nil {
 		err = in.Expect(platform, c.r.Header)
 	}
@@ -109,7 +109,7 @@ func postWebhook(c *request) (any, error) {
 	case err != nil:
 		return nil, &refused{http.StatusRequestTimeout, "timeout", fmt.Sprintf("the body was cut off, or took over %s", webhookTime)}
 	}
-	if in, _, err = c.ingress(); err == nil { // the settings may be others by now
+	if in, _, err = ingressOf(c); err == nil { // the settings may be others by now
 		err = in.Receive(c.r.Context(), platform, c.r.Header, body)
 	}
 	if err != nil {

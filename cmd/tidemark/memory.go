@@ -330,12 +330,12 @@ type rawFlags struct {
 	Raw bool
 }
 
-func archiveCat(ctx context.Context, m *cli.Main, f *rawFlags) error {
+func archiveCat(ctx context.Context, m *cli.Main, c *client, f *rawFlags) error {
 	p := cli.AgentPath(f.Agent, "/archives/"+url.PathEscape(path.Base(m.Args[0])))
 	if !f.Raw {
 		p += "?format=jsonl"
 	}
-	return with(ctx, m, func(c *client) error { return c.Raw(ctx, p, m.Out) })
+	return c.Raw(ctx, p, m.Out)
 }
 
 // archiveHits is what is found in archives.

@@ -168,13 +168,11 @@ type logPage struct {
 	Next int64 `json:"next"`
 }
 
-func view(ctx context.Context, m *cli.Main, f *struct{ Messages bool }) error {
-	return with(ctx, m, func(c *client) error {
-		if f.Messages {
-			return c.Raw(ctx, cli.SessionPath(m.Args[0], "/view?messages=1"), m.Out)
-		}
-		return showView(ctx, m, c, m.Args[0])
-	})
+func view(ctx context.Context, m *cli.Main, c *client, f *struct{ Messages bool }) error {
+	if f.Messages {
+		return c.Raw(ctx, cli.SessionPath(m.Args[0], "/view?messages=1"), m.Out)
+	}
+	return showView(ctx, m, c, m.Args[0])
 }
 
 type logFlags struct {
