@@ -14,10 +14,6 @@ type stage interface {
 	say(text string) error
 	// call is a call of the model: what it answers, and the results of its calls, nil where it stops.
 	call(reply tidemark.Message, results *tidemark.Message) error
-	// finds reports whether the model is sent something.
-	finds(mark string) (bool, error)
-	// recalls reports an agent that reads back what left.
-	recalls() bool
 }
 
 // shape is how an agent works. Sizes are drawn evenly between their bounds, in tokens as this program estimates them.
@@ -27,7 +23,6 @@ type shape struct {
 	acts     [2]int  // calls of an action, its marks apart
 	fixed    bool    // calls are those of the reference's pair instead
 	second   float64 // share of tasks with a second pair
-	needs    float64 // share of actions that need what an earlier exploration found
 }
 
 // Sizes of what tools give, after the reference's description of its simulation: searches of 1,000 to 3,000 tokens, reads of
@@ -37,25 +32,12 @@ var sizes = struct{ list, grep, read, bash, edit, again, think, say, order [2]in
 	think: [2]int{80, 400}, say: [2]int{10, 60}, order: [2]int{60, 250},
 }
 
-// found is what an exploration found.
-type found struct {
-	name   string
-	stream uint64 // of its draws: explored again it finds the same
-}
-
-func (f found) detail() string { return fmt.Sprintf("berth-%08x", f.stream*2654435761) }
-func (f found) gist() string   { return fmt.Sprintf("quay-%08x", f.stream*2246822519) }
-
 // worker is a simulated agent with its tasks.
 type worker struct {
 	shape
 	seed  uint64
 	on    stage
-	found []found
 	calls int // ids of calls so far
-	again int // explorations made again
-
-	recalled int
 }
 
 // run does all tasks.
@@ -80,20 +62,11 @@ func (w *worker) task(i int) error {
 		pairs = 2
 	}
 	for n := range pairs {
-		f := found{fmt.Sprintf("look into %d.%d", i, n), 1 + 2*uint64(i) + uint64(n)} //nolint:gosec // counts
-		if err := w.explore(f, f.name); err != nil {
+		name := fmt.Sprintf("look into %d.%d", i, n)
+		if err := w.explore(name, 1+2*uint64(i)+uint64(n)); err != nil { //nolint:gosec // counts
 			return err
 		}
-		on := []string{f.name}
-		back, err := w.need(g)
-		if err != nil {
-			return err
-		}
-		if back != "" {
-			on = append(on, back)
-		}
-		w.found = append(w.found, f)
-		if err := w.act(g, fmt.Sprintf("mend %d.%d", i, n), on); err != nil {
+		if err := w.act(g, fmt.Sprintf("mend %d.%d", i, n), name); err != nil {
 			return err
 		}
 	}
@@ -119,9 +92,9 @@ func (w *worker) turn(g *hand, deeds ...toolDeed) error {
 	return w.on.call(reply, &results)
 }
 
-// explore looks for something. Its last read has the detail, its description the gist.
-func (w *worker) explore(f found, name string) error {
-	g := &hand{rng: rand.New(rand.NewPCG(w.seed, f.stream))} //nolint:gosec // made to be repeated
+// explore looks for something.
+func (w *worker) explore(name string, stream uint64) error {
+	g := &hand{rng: rand.New(rand.NewPCG(w.seed, stream))} //nolint:gosec // made to be repeated
 	if err := w.turn(g, startOf(name, episodes.Exploration)); err != nil {
 		return err
 	}
@@ -130,12 +103,10 @@ func (w *worker) explore(f found, name string) error {
 			return err
 		}
 	}
-	d := g.read(g.among(sizes.read))
-	d.result = f.detail() + " " + d.result
-	if err := w.turn(g, d); err != nil {
+	if err := w.turn(g, g.read(g.among(sizes.read))); err != nil {
 		return err
 	}
-	return w.turn(g, endOf(f.gist()+": "+g.text(g.among([2]int{20, 60}))))
+	return w.turn(g, endOf(g.text(g.among([2]int{20, 60}))))
 }
 
 // looks are the deeds of an exploration before its last read, by turns.
@@ -163,7 +134,7 @@ func (w *worker) looks(g *hand) (turns [][]toolDeed) {
 }
 
 // act changes something.
-func (w *worker) act(g *hand, name string, on []string) error {
+func (w *worker) act(g *hand, name, on string) error {
 	turns := [][]toolDeed{{g.edit(g.among(sizes.edit))}, {g.bash(g.among(sizes.bash))}, {g.edit(g.among(sizes.edit))}, {g.read(g.among(sizes.again))}, {g.bash(g.among(sizes.bash))}}
 	if !w.fixed {
 		turns = nil
@@ -182,7 +153,7 @@ func (w *worker) act(g *hand, name string, on []string) error {
 			turns = append(turns, d)
 		}
 	}
-	if err := w.turn(g, startOf(name, episodes.Action, on...)); err != nil {
+	if err := w.turn(g, startOf(name, episodes.Action, on)); err != nil {
 		return err
 	}
 	for _, d := range turns {
@@ -191,51 +162,4 @@ func (w *worker) act(g *hand, name string, on []string) error {
 		}
 	}
 	return w.turn(g, endOf(""))
-}
-
-// Look-back of an action that needs what an earlier exploration found (papers/cwl §5, §6.4): mostly what was found for the
-// task at hand or the ones just before, sometimes anything.
-const (
-	nextBack  = 0.3 // share of needs that go no further back, at each exploration
-	anywhere  = 0.1 // share of needs for anything found so far
-	detailed  = 0.5 // share of needs for what was read; the description tells enough for the rest
-	readsBack = 2000
-)
-
-// need draws whether an action needs what an earlier exploration found, and gets it: from what the model is sent, or it is
-// read back, or explored again. It returns a closed exploration that the action depends on for that, "" for none.
-func (w *worker) need(g *hand) (on string, err error) {
-	wants, far, whole, step := g.rng.Float64() < w.needs, g.rng.Float64() < anywhere, g.rng.Float64() < detailed, 0
-	for g.rng.Float64() > nextBack {
-		step++
-	}
-	at := g.rng.Uint64()
-	if !wants || len(w.found) == 0 {
-		return "", nil
-	}
-	n := max(len(w.found)-1-step, 0)
-	if far {
-		n = int(at % uint64(len(w.found))) //nolint:gosec // less than that
-	}
-	f := &w.found[n]
-	mark := f.gist()
-	if whole {
-		mark = f.detail()
-	}
-	has, err := w.on.finds(mark)
-	if err != nil {
-		return "", err
-	}
-	if has {
-		return f.name, nil
-	}
-	own := w.hand(1<<20 + uint64(w.again+w.recalled)) //nolint:gosec // counts
-	if w.on.recalls() {
-		w.recalled++
-		text := f.gist() + " " + f.detail() + " " + own.text(readsBack)
-		return f.name, w.turn(own, toolDeed{"recall", fmt.Appendf(nil, `{"episode":%q}`, f.name), text})
-	}
-	w.again++
-	f.name = fmt.Sprintf("%s again, %d", f.name, w.again)
-	return f.name, w.explore(*f, f.name)
 }

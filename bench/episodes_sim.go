@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
-	"strings"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
@@ -34,10 +33,9 @@ type meter struct {
 	tokens   tidemark.Tokens // of the input of all calls
 	hits     tidemark.Tokens
 	largest  tidemark.Tokens
-	extra    float64 // cost of other calls
-	breaks   int     // calls of which the cache had not all of the request before
-	failures int     // views that break a rule of the API
-	peak     uint64  // bytes of heap in use
+	breaks   int    // calls of which the cache had not all of the request before
+	failures int    // views that break a rule of the API
+	peak     uint64 // bytes of heap in use
 }
 
 // call counts a request.
@@ -83,7 +81,7 @@ func (m *meter) weigh() {
 }
 
 func (m *meter) cost() float64 {
-	return readPrice*float64(m.hits) + writePrice*float64(m.tokens-m.hits) + m.extra
+	return readPrice*float64(m.hits) + writePrice*float64(m.tokens-m.hits)
 }
 
 func (m *meter) share() float64 { return float64(m.hits) / float64(max(m.tokens, 1)) }
@@ -107,9 +105,8 @@ func sameBlock(a, b *tidemark.Block) bool {
 // play is a stage on which each call is counted.
 type play struct {
 	meter
-	h       *history
-	keep    keeper
-	reading bool // the agent reads back what left
+	h    *history
+	keep keeper
 }
 
 func (p *play) say(text string) error {
@@ -128,19 +125,6 @@ func (p *play) call(reply tidemark.Message, results *tidemark.Message) error {
 		p.h.add(*results, tidemark.FromTool)
 	}
 	return nil
-}
-
-func (p *play) finds(mark string) (bool, error) {
-	v, err := p.keep.send(p.h)
-	return slices.ContainsFunc(v.Items, func(it compaction.Item) bool { return holds(it.Message.Content, mark) }), err
-}
-
-func (p *play) recalls() bool { return p.reading }
-
-func holds(blocks []tidemark.Block, mark string) bool {
-	return slices.ContainsFunc(blocks, func(b tidemark.Block) bool {
-		return strings.Contains(b.Text, mark) || bytes.Contains(b.Input, []byte(mark)) || holds(b.Content, mark)
-	})
 }
 
 // evicting keeps the view that the strategy left, as a session does.

@@ -3,7 +3,6 @@ package bench
 import (
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 
@@ -113,73 +112,8 @@ func TestEpisodesBars(t *testing.T) {
 	}
 }
 
-// TestNeeds: an agent that does not find what it needs explores again, the very same, or reads it back.
-func TestNeeds(t *testing.T) {
-	for _, reads := range []bool{false, true} {
-		on := &blind{reading: reads}
-		w := worker{shape: shape{tasks: 6, explores: [2]int{3, 5}, acts: [2]int{4, 6}, needs: 1}, seed: 5, on: on}
-		if err := w.run(nil); err != nil {
-			t.Fatal(err)
-		}
-		if want := map[bool][2]int{false: {5, 0}, true: {0, 5}}[reads]; w.again != want[0] || w.recalled != want[1] {
-			t.Errorf("%d explored again and %d read back, want %v", w.again, w.recalled, want)
-		}
-		if on.recalled != w.recalled {
-			t.Errorf("%d calls of recall, want %d", on.recalled, w.recalled)
-		}
-		if err := on.h.graph.Check(); err != nil {
-			t.Error(err)
-		}
-		again := 0
-		for _, e := range on.h.graph.Episodes() {
-			if e.Type == episodes.Exploration && strings.Contains(e.Name, " again, ") {
-				again++
-				first, _, _ := strings.Cut(e.Name, " again, ")
-				if f := on.h.graph.Find(first); f == nil || f.Description != e.Description || f.Calls != e.Calls {
-					t.Errorf("%s is not as %v", e, f)
-				}
-			}
-		}
-		if again != w.again {
-			t.Errorf("%d explorations made again, want %d", again, w.again)
-		}
-	}
-}
-
-// blind is a stage on which nothing is ever found.
-type blind struct {
-	h        *history
-	reading  bool
-	recalled int
-}
-
-func (b *blind) say(text string) error {
-	if b.h == nil {
-		b.h = newHistory(0)
-	}
-	b.h.add(tidemark.NewText(tidemark.User, text), tidemark.FromPerson)
-	return nil
-}
-
-func (b *blind) call(reply tidemark.Message, results *tidemark.Message) error {
-	if slices.ContainsFunc(reply.Content, func(c tidemark.Block) bool { return c.Name == "recall" }) {
-		b.recalled++
-	}
-	b.h.add(reply, tidemark.FromModel)
-	if results != nil {
-		b.h.add(*results, tidemark.FromTool)
-	}
-	return nil
-}
-
-func (b *blind) finds(string) (bool, error) { return false, nil }
-func (b *blind) recalls() bool              { return b.reading }
-
-// TestBudgetsRefused: bounds hold in the package, too.
-func TestBudgetsRefused(t *testing.T) {
-	if _, err := (Budgets{}).Run(); err == nil {
-		t.Error("no budget is taken")
-	}
+// TestSimulateRefused: bounds hold in the package, too.
+func TestSimulateRefused(t *testing.T) {
 	for _, f := range []func() error{
 		func() error { _, err := Simulate("none", 0, 1, 75, nil); return err },
 		func() error { _, err := Simulate("pairs", 1, 1, 75, nil); return err },

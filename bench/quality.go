@@ -68,69 +68,41 @@ type Recorded struct {
 	Messages []tidemark.Message // of the request
 }
 
-// Strategy makes contexts smaller as a session that runs it would.
-type Strategy interface {
-	Name() string
-	// Freed tells for each request of a session how many bytes are out of it, in messages before the
-	// newest recent ones. A request of which it is 0 is not compared.
-	Freed(s paging.Session, recent int) ([]int, error)
-	// Manage returns the messages of the newest request of a session as the strategy has them sent. Of
-	// the newest recent ones it changes nothing, and it changes none in place.
-	Manage(r Recorded, recent int) ([]tidemark.Message, error)
-}
-
 // Strategies are the names that [NewStrategy] takes.
 func Strategies() []string { return append(paging.Policies(), control) }
 
 // control is the strategy that changes nothing.
 const control = "none"
 
-// NewStrategy makes a strategy by the name in o.Policy: a policy of paging over a table of tools, or none, a control
-// that changes nothing. Another name is tidemark.ErrInvalid.
-func NewStrategy(o paging.Options, tools paging.Tools) (Strategy, error) {
-	if o.Policy == control {
-		return unmanaged{}, nil
-	}
-	if _, err := paging.New(o); err != nil {
-		return nil, err
-	}
-	return pagedContext{o, tools}, nil
-}
-
-// unmanaged has the whole context answered twice: what judges and chance make of no difference at all.
-type unmanaged struct{}
-
-var _ Strategy = unmanaged{}
-
-// Name is none.
-func (unmanaged) Name() string { return control }
-
-// Freed takes every request.
-func (unmanaged) Freed(s paging.Session, _ int) ([]int, error) {
-	out := make([]int, len(s.Steps))
-	for n := range out {
-		out[n] = 1
-	}
-	return out, nil
-}
-
-// Manage changes nothing.
-func (unmanaged) Manage(r Recorded, _ int) ([]tidemark.Message, error) { return r.Messages, nil }
-
-// pagedContext is demand paging by a policy.
-type pagedContext struct {
+// Strategy makes contexts smaller as a session that runs it would: demand paging by a policy.
+type Strategy struct {
 	options paging.Options
 	tools   paging.Tools
 }
 
-var _ Strategy = pagedContext{}
+// NewStrategy makes a strategy by the name in o.Policy: a policy of paging over a table of tools, or none, a control
+// that has the whole context answered twice: what judges and chance make of no difference at all. Another name is
+// tidemark.ErrInvalid.
+func NewStrategy(o paging.Options, tools paging.Tools) (p Strategy, err error) {
+	if o.Policy != control {
+		_, err = paging.New(o)
+	}
+	return Strategy{o, tools}, err
+}
 
 // Name is that of the policy.
-func (p pagedContext) Name() string { return cmp.Or(p.options.Policy, paging.Policies()[0]) }
+func (p Strategy) Name() string { return cmp.Or(p.options.Policy, paging.Policies()[0]) }
 
-// Freed runs a session through a pager.
-func (p pagedContext) Freed(s paging.Session, recent int) ([]int, error) {
+// Freed tells for each request of a session how many bytes are out of it, in messages before the newest recent ones. A
+// request of which it is 0 is not compared.
+func (p Strategy) Freed(s paging.Session, recent int) ([]int, error) {
 	out := make([]int, len(s.Steps))
+	if p.options.Policy == control {
+		for n := range out {
+			out[n] = 1
+		}
+		return out, nil
+	}
 	_, err := p.run(s, func(n int, pager *paging.Pager) {
 		for _, g := range pager.Stubs() {
 			if g.Message < pager.Len()-recent {
@@ -142,7 +114,7 @@ func (p pagedContext) Freed(s paging.Session, recent int) ([]int, error) {
 }
 
 // run takes a session through a pager and shows it after each request.
-func (p pagedContext) run(s paging.Session, each func(request int, pager *paging.Pager)) (*paging.Pager, error) {
+func (p Strategy) run(s paging.Session, each func(request int, pager *paging.Pager)) (*paging.Pager, error) {
 	o := p.options
 	if o.Whole = o.Whole || s.Whole; o.Window > 0 {
 		o.Fixed += tidemark.EstimateChars(s.Fixed)
@@ -161,8 +133,12 @@ func (p pagedContext) run(s paging.Session, each func(request int, pager *paging
 	return pager, nil
 }
 
-// Manage puts stubs in the place of what is out.
-func (p pagedContext) Manage(r Recorded, recent int) ([]tidemark.Message, error) {
+// Manage returns the messages of the newest request of a session with stubs in the place of what is out. Of the newest
+// recent ones it changes nothing, and it changes none in place.
+func (p Strategy) Manage(r Recorded, recent int) ([]tidemark.Message, error) {
+	if p.options.Policy == control {
+		return r.Messages, nil
+	}
 	pager, err := p.run(r.Session, func(int, *paging.Pager) {})
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"strconv"
@@ -97,26 +98,36 @@ func (t Treatments) Run(ctx context.Context) ([]Treated, error) {
 	return out, nil
 }
 
-// one plays it under one treatment, over HTTP, with an API of its own.
-func (t Treatments) one(ctx context.Context, name string) (one Treated, err error) {
-	clock := &virtualClock{now: time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)}
-	up := &upstream{cache: newPromptCache(clock), minds: map[string]*mind{}, p: makePlan(t.Requests, t.Bytes, t.Seed)}
+// Serve answers by a handler at an address of this machine, until end is called.
+func Serve(h http.Handler) (url string, end func() error, err error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return one, err
+		return "", nil, err
 	}
-	srv := &http.Server{Handler: up, ReadHeaderTimeout: 10 * time.Second}
+	srv := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)}
 	served := make(chan struct{})
 	go func() { // ends with Close
 		defer close(served)
 		_ = srv.Serve(l)
 	}()
-	defer func() {
-		err = cmp.Or(err, srv.Close())
+	return "http://" + l.Addr().String(), func() error {
+		err := srv.Close()
 		<-served
-	}()
+		return err
+	}, nil
+}
+
+// one plays it under one treatment, over HTTP, with an API of its own.
+func (t Treatments) one(ctx context.Context, name string) (one Treated, err error) {
+	clock := &virtualClock{now: time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)}
+	up := &upstream{cache: newPromptCache(clock), minds: map[string]*mind{}, p: makePlan(t.Requests, t.Bytes, t.Seed)}
+	api, end, err := Serve(up)
+	if err != nil {
+		return one, err
+	}
+	defer func() { err = cmp.Or(err, end()) }()
 	c := newSimClient(ctx, up.p, clock, name, t.Seed)
-	c.via, c.base = t.Via, "http://"+l.Addr().String()
+	c.via, c.base = t.Via, api
 	if name == Direct {
 		c.treatment = ""
 	} else {
@@ -141,14 +152,9 @@ func (t Treatments) one(ctx context.Context, name string) (one Treated, err erro
 
 // add takes what the API counted.
 func (o *Treated) add(up *upstream) {
-	for _, c := range up.calls {
-		o.Calls++
-		o.Effective += c.Tokens
-		o.Read += c.Read
-		o.Written += c.Written
-		o.Output += c.Output
-		o.Cost += c.Cost
-	}
+	u := up.usage
+	o.Calls, o.Effective, o.Read, o.Written, o.Output = up.calls, u.Input+u.CacheRead+u.CacheCreation, u.CacheRead, u.CacheCreation, u.Output
+	o.Cost = float64(u.Input) + readPrice*float64(u.CacheRead) + writePrice*float64(u.CacheCreation)
 	for _, name := range up.order {
 		m := up.minds[name]
 		o.Missing += m.missing

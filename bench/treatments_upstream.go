@@ -17,17 +17,6 @@ import (
 // maxAsked bounds a request to the simulated API, as the real one does.
 const maxAsked = 32 << 20
 
-// TreatedCall is one call of the API.
-type TreatedCall struct {
-	Thread  string          `json:"thread"`
-	Tokens  tidemark.Tokens `json:"tokens"` // of its input, however they were billed
-	Read    tidemark.Tokens `json:"cache_read"`
-	Written tidemark.Tokens `json:"cache_written"`
-	Output  tidemark.Tokens `json:"output"`
-	Cost    float64         `json:"cost"` // in input tokens of the list price
-	Missing int             `json:"missing"`
-}
-
 // upstream is a Messages API whose models are minds, and that bills as a prompt cache does.
 type upstream struct {
 	mu    sync.Mutex // guards all
@@ -35,7 +24,8 @@ type upstream struct {
 	p     *plan
 	minds map[string]*mind
 	order []string
-	calls []TreatedCall
+	calls int
+	usage tidemark.Usage // of all calls
 	ids   int
 	plain strings.Builder
 }
@@ -75,7 +65,8 @@ func (u *upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for _, b := range blocks {
 		usage.Output += tidemark.EstimateChars(len(b))
 	}
-	u.bill(&a, usage)
+	u.calls++
+	u.usage = u.usage.Add(usage)
 	if a.Stream {
 		w.Header().Set("Content-Type", "text/event-stream")
 		_, _ = w.Write(u.events(&a, blocks, stop, usage))
@@ -171,16 +162,6 @@ func (u *upstream) mind(name string) *mind {
 		u.order = append(u.order, name)
 	}
 	return m
-}
-
-// bill notes a call.
-func (u *upstream) bill(a *apiAsk, g tidemark.Usage) {
-	c := TreatedCall{Thread: a.thread(), Tokens: g.Input + g.CacheRead + g.CacheCreation, Read: g.CacheRead, Written: g.CacheCreation, Output: g.Output,
-		Cost: float64(g.Input) + 0.1*float64(g.CacheRead) + 1.25*float64(g.CacheCreation)}
-	for _, name := range u.order {
-		c.Missing += u.minds[name].missing
-	}
-	u.calls = append(u.calls, c)
 }
 
 func usageJSON(u tidemark.Usage, output tidemark.Tokens) string {

@@ -84,14 +84,3 @@ func contains(names []string, name string) bool {
 	}
 	return false
 }
-
-func approvalKeys() []Key {
-	return []Key{
-		{Name: "toolApproval.default", Type: Choice, Default: `"allow"`, Values: "allow ask deny", at: func(c *Config, _ string) any { return &c.Approval.Default },
-			Doc: "What becomes of a call of a tool of others that no rule names: allow runs it, ask has it wait for the owner's yes, deny tells the model that it may not."},
-		{Name: "toolApproval.rules", Type: Rules, Default: `[]`, at: func(c *Config, _ string) any { return &c.Approval.Rules },
-			Doc: `Rules, of which the first that matches decides: a glob of tools, conditions on arguments (equals, contains, startsWith, glob), and allow, ask or deny. They may name built-in tools, too: {"tool": "files__*", "when": [{"path": "path", "op": "startsWith", "value": "/srv/"}], "action": "allow"}.`},
-		{Name: "toolApproval.expiryMinutes", Type: Number, Default: "60", Min: 1, Max: 7 * 24 * 60, at: func(c *Config, _ string) any { return &c.Approval.ExpiryMinutes },
-			Doc: "How long a question waits for the owner. Then the call is not run, and the model is told so."},
-	}
-}

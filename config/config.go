@@ -1,6 +1,6 @@
 // Package config reads Tidemark's one document of settings: tidemark.jsonc in the home folder, or
 // config.json in the bucket, JSON with comments and trailing commas. What a setting means belongs to
-// the package that obeys it. Begin with the table of keys (keys.go).
+// the package that obeys it. Begin with the table of keys (keys.txt).
 //
 // That table holds every key with its type, bounds, default and a line of documentation. The decoder,
 // the environment overrides, the JSON Schema and the table in docs/config.md are all made of it, so
@@ -35,7 +35,7 @@ type Config struct {
 	Timeouts     Timeouts
 	Log          Log
 	Channels     Channels
-	Approval     Approval
+	Approval     Approval `key:"toolApproval"`
 	Delegation   Delegation
 	Tools        Tools
 	UserTimezone string
@@ -73,7 +73,7 @@ type Model struct {
 type Compaction struct {
 	Enabled         bool
 	ReserveTokens   tidemark.Tokens
-	KeepRecent      tidemark.Tokens
+	KeepRecent      tidemark.Tokens `key:"keepRecentTokens"`
 	ExtractMemories bool
 	Model           string
 	Strategies      []string
@@ -146,6 +146,29 @@ type Timeouts struct {
 	LLMMs  int
 	ToolMs int
 	TurnMs int
+}
+
+// Proxy says what becomes of requests of clients that keep their history themselves.
+type Proxy struct {
+	Treatment string // off, observe, trim, page, page+trim, episodes, episodes+trim
+	Cooperate bool
+	Window    tidemark.Tokens
+	Upstream  string // of the Messages API; empty: where the model is, else Anthropic's own
+	Chat      string `key:"chatUpstream"` // of chat completions; empty: where the model is, else OpenAI's own
+}
+
+// Delegation bounds what an agent may hand to conversations of its own.
+type Delegation struct {
+	Enabled     bool
+	MaxDepth    int
+	MaxChildren int // in one turn
+	TimeoutMs   int
+	Budget      tidemark.Tokens // of each
+}
+
+// Schedules holds what agents may do by themselves, at times.
+type Schedules struct {
+	Enabled bool
 }
 
 // Log says what is logged and how.

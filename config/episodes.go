@@ -79,27 +79,3 @@ func fix(err error) string {
 
 // errTrim is trimming named among the strategies, which is none: it has no limit to act at.
 var errTrim = errors.New("trim is used when a branch is made, as in tidemark branch and tidemark trim, and is no strategy: leave it out")
-
-func episodeKeys() []Key {
-	return []Key{
-		{Name: "compaction.episodes.budget", Type: Budget, Default: `"80k"`, at: func(c *Config, _ string) any { return &c.Compaction.Episodes.Budget },
-			Doc: "With the strategy episodes, size above which episodes leave, never above the window."},
-		{Name: "compaction.episodes.lowWater", Type: Number, Default: "75", Min: 10, Max: 100, at: func(c *Config, _ string) any { return &c.Compaction.Episodes.LowWater },
-			Doc: "Percent of the budget down to which episodes leave at once, so that what stays does not change with each turn and is cached; 100 is down to the budget only."},
-		{Name: "compaction.episodes.count", Type: Choice, Default: `"` + CountEstimate + `"`, Values: CountEstimate + " " + CountExact, at: func(c *Config, _ string) any { return &c.Compaction.Episodes.Count },
-			Doc: "Who says how large the context is: estimate is ours, exact asks the provider's token counting before episodes leave, once a turn at most."},
-		{
-			Name: "compaction.episodes.tools.*", Type: Choice, Values: "bulk intermediate whole",
-			Doc: "Over the table of known tools, by name without regard to capitals, _ and -: with what the calls of a tool leave. bulk goes first, as searches and listings do, intermediate next, as reads and commands do and tools that are not known, whole with the episode only, as changes do.",
-			at: func(c *Config, star string) any {
-				level := c.Compaction.Episodes.Tools[star]
-				return &inMap{ptr: &level, store: func() {
-					if c.Compaction.Episodes.Tools == nil {
-						c.Compaction.Episodes.Tools = map[string]string{}
-					}
-					c.Compaction.Episodes.Tools[star] = level
-				}}
-			},
-		},
-	}
-}

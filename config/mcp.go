@@ -58,47 +58,6 @@ func (c *Config) ToolServers() []string {
 
 func (t Tools) servers() []string { return slices.Sorted(maps.Keys(t.MCP)) }
 
-// mcpAt is a pointer into a server, which is put back when it was set.
-func mcpAt(c *Config, star string, at func(*MCP) any) any {
-	s, there := c.Tools.MCP[star]
-	if !there {
-		s = MCP{Enabled: true}
-	}
-	return &inMap{ptr: at(&s), store: func() {
-		if c.Tools.MCP == nil {
-			c.Tools.MCP = map[string]MCP{}
-		}
-		c.Tools.MCP[star] = s
-	}}
-}
-
-func toolKeys() []Key {
-	keys := []Key{
-		{Name: "tools.schemaTokens", Type: Number, Default: "4000", Min: 0, Max: maxTokens, at: func(c *Config, _ string) any { return &c.Tools.SchemaTokens },
-			Doc: "Tokens that the definitions of tools of servers and modules may take together. Beyond, the model sees them in short and asks tool_help for the whole of one."},
-		{Name: "tools.peers", Type: Globs, Values: "weather__*", Default: `[]`, at: func(c *Config, _ string) any { return &c.Tools.Peers },
-			Doc: "Tools of servers and modules that may be used in conversations with others than the owner."},
-	}
-	add := func(k Key, at func(*MCP) any) {
-		k.Name = "tools.mcp.*." + k.Name
-		k.at = func(c *Config, star string) any { return mcpAt(c, star, at) }
-		keys = append(keys, k)
-	}
-	add(Key{Name: "url", Type: URL, Doc: "Where a server of tools speaks MCP (docs/tools.md). The name of the server stands before those of its tools."}, func(s *MCP) any { return &s.URL })
-	add(Key{Name: "command", Type: Text, Doc: "Program of a server that is started here and speaks over its input and output, in place of url. Not on Workers."}, func(s *MCP) any { return &s.Command })
-	add(Key{Name: "args", Type: Texts, Doc: "Arguments of command."}, func(s *MCP) any { return &s.Args })
-	add(Key{Name: "env", Type: Names, Values: "GITHUB_TOKEN=TOOL_GITHUB", Doc: "Environment of command beside PATH, HOME and LANG: names of variables that are passed on, or NAME=TOOL_X for one with the value of another, a secret."}, func(s *MCP) any { return &s.Env })
-	add(Key{Name: "secret", Type: Text, Doc: "Name of the variable whose value is sent to url as a bearer token. It begins with TOOL_."}, func(s *MCP) any { return &s.Secret })
-	add(Key{Name: "allow", Type: Globs, Values: "read_*", Doc: "Tools of the server that are used, by their own names. When it is not set: all."}, func(s *MCP) any { return &s.Allow })
-	add(Key{Name: "idempotent", Type: Globs, Values: "read_*", Doc: "Tools that may be called again when it is not known whether a call got through."}, func(s *MCP) any { return &s.Idempotent })
-	add(Key{Name: "trustHints", Type: Switch, Doc: "Take the server's own word for which tools these are. When it is not set: false."}, func(s *MCP) any { return &s.TrustHints })
-	add(Key{Name: "timeoutMs", Type: Number, Min: 100, Max: 24 * 3600_000, Doc: "Longest call, with all that is tried again, in milliseconds. When it is not set: timeouts.toolMs."}, func(s *MCP) any { return &s.TimeoutMs })
-	add(Key{Name: "maxBytes", Type: Number, Min: 1024, Max: 64 << 20, Doc: "Bytes of a result at most. When it is not set: 4194304, on Workers 1048576."}, func(s *MCP) any { return &s.MaxBytes })
-	add(Key{Name: "parallel", Type: Number, Min: 1, Max: 100, Doc: "Calls of the server at a time. When it is not set: 8."}, func(s *MCP) any { return &s.Parallel })
-	add(Key{Name: "enabled", Type: Switch, Doc: "Use the server. When it is not set: true."}, func(s *MCP) any { return &s.Enabled })
-	return keys
-}
-
 // checkTools reports servers that cannot be meant.
 func (c *Config) checkTools(at func(key string) string) []Problem {
 	var out []Problem

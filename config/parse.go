@@ -316,11 +316,8 @@ func (c *Config) modelMissing(where string) Problem {
 // set gives a key a decoded value; an error says that the value does not fit, and [fix] what it says more.
 func (k Key) set(c *Config, star string, v any) error {
 	misfit := errors.New("misfit")
-	ptr := k.at(c, star)
-	if m, ok := ptr.(*inMap); ok {
-		ptr = m.ptr
-		defer m.store()
-	}
+	ptr, store := k.at(c, star)
+	defer store()
 	switch p := ptr.(type) {
 	case *bool:
 		b, ok := v.(bool)

@@ -3,8 +3,6 @@ package config
 import (
 	"cmp"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/tidemark-ai/tidemark/approval"
@@ -174,37 +172,21 @@ func (c *Config) Values() []Value {
 		}
 		out = append(out, Value{Key: name, Value: v, Origin: cmp.Or(c.Origin[name], "default"), Doc: k.Doc})
 	}
-	named := func(k Key, names []string) {
-		for _, star := range names {
-			if name := strings.Replace(k.Name, "*", star, 1); c.Origin[name] != "" {
+	for _, k := range Keys() {
+		before, behind, many := strings.Cut(k.Name, ".*")
+		if !many {
+			add(k, k.Name, "")
+			continue
+		}
+		for _, star := range k.names(c) {
+			name := before + "." + star + behind
+			if before == "agents.list" {
+				name = before + "[" + star + "]" + behind
+			}
+			if c.Origin[name] != "" {
 				add(k, name, star)
 			}
 		}
 	}
-	for _, k := range Keys() {
-		switch {
-		case strings.HasPrefix(k.Name, "session.resetPolicies.*"):
-			named(k, sortedNames(c.Session.ResetPolicies))
-		case strings.HasPrefix(k.Name, "compaction.paging.tools.*"):
-			named(k, c.Compaction.Paging.tools())
-		case strings.HasPrefix(k.Name, "compaction.episodes.tools.*"):
-			named(k, c.Compaction.Episodes.tools())
-		case strings.HasPrefix(k.Name, "tools.mcp.*"):
-			named(k, c.Tools.servers())
-		case strings.HasPrefix(k.Name, "agents.list.*"):
-			for i := range c.Agents {
-				star := fmt.Sprint(i)
-				if name := strings.Replace(k.Name, ".*", "["+star+"]", 1); c.Origin[name] != "" {
-					add(k, name, star)
-				}
-			}
-		default:
-			add(k, k.Name, "")
-		}
-	}
 	return out
-}
-
-func sortedNames(m map[string]Policy) []string {
-	return slices.Sorted(maps.Keys(m))
 }

@@ -19,7 +19,6 @@ import (
 type guard struct {
 	token    string
 	loopback bool     // a host that knows its peers: without a token those on this machine may come in
-	hosts    []string // names beside the loopback ones that a request without a token may have
 	origins  []string // pages of other origins that may call
 	help     string   // how a person sets the token
 	where    string   // and where one finds it
@@ -93,7 +92,7 @@ func (g guard) admit(a asked) error {
 		return fmt.Errorf("this server has no token and answers its own machine only; %s: %w", g.help, tidemark.ErrUnauthorized)
 	}
 	// A page may point a name of its own at 127.0.0.1 (DNS rebinding); its requests carry that name.
-	if name := hostName(a.host); !loopbackName(name) && !slices.Contains(g.hosts, name) {
+	if name := hostName(a.host); !loopbackName(name) {
 		return fmt.Errorf("host name %s: without a token only localhost is served; %s: %w", clip.To(name, 100), g.help, tidemark.ErrForbidden)
 	}
 	return nil

@@ -14,12 +14,15 @@ import (
 	"github.com/tidemark-ai/tidemark/channel"
 )
 
-// Webhooks takes what messaging platforms post. It may be called at once.
-type Webhooks interface {
+// Webhooks gives what takes the posts of a messaging platform, as it is set up at this moment; ErrNotFound.
+type Webhooks func(ctx context.Context, platform string) (Ingress, error)
+
+// Ingress takes what messaging platforms post. It may be called at once.
+type Ingress interface {
 	// Handshake answers the GET by which a platform tries its address; ErrForbidden, ErrNotFound.
-	Handshake(ctx context.Context, platform string, query url.Values) (string, error)
+	Handshake(platform string, query url.Values) (string, error)
 	// Expect reports whether a webhook with such headers may be read: ErrUnauthorized, ErrNotFound.
-	Expect(ctx context.Context, platform string, h http.Header) error
+	Expect(platform string, h http.Header) error
 	// Receive makes a body durable and returns before any work is done; ErrUnauthorized when the
 	// platform did not sign it, ErrNotFound, ErrTooLarge, ErrUnavailable: it shall come again.
 	Receive(ctx context.Context, platform string, h http.Header, body []byte) error
@@ -54,12 +57,23 @@ func (b *budget) take(bytes int64) (release func(), ok bool) {
 	}, true
 }
 
+// ingressOf is that of the platform in the path.
+func ingressOf(c *request) (in Ingress, platform string, err error) {
+	if c.Webhooks == nil {
+		return nil, "", fmt.Errorf("webhooks are not set up: %w", tidemark.ErrNotFound)
+	}
+	platform = c.r.PathValue("channel")
+	in, err = c.Webhooks(c.r.Context(), platform)
+	return in, platform, err
+}
+
 // getWebhook answers the handshake of a platform.
 func getWebhook(c *request) (any, error) {
-	if c.Webhooks == nil {
-		return nil, fmt.Errorf("webhooks are not set up: %w", tidemark.ErrNotFound)
+	in, platform, err := ingressOf(c)
+	if err != nil {
+		return nil, err
 	}
-	answer, err := c.Webhooks.Handshake(c.r.Context(), c.r.PathValue("channel"), c.r.URL.Query())
+	answer, err := in.Handshake(platform, c.r.URL.Query())
 	if err != nil {
 		return nil, err
 	}
@@ -70,14 +84,14 @@ func getWebhook(c *request) (any, error) {
 
 // postWebhook stores a webhook. The platform needs no token: it signs what it posts.
 func postWebhook(c *request) (any, error) {
-	if c.Webhooks == nil {
-		return nil, fmt.Errorf("webhooks are not set up: %w", tidemark.ErrNotFound)
-	}
 	if c.r.ContentLength > channel.MaxBody {
 		return nil, fmt.Errorf("webhook of %d bytes, at most %d: %w", c.r.ContentLength, channel.MaxBody, tidemark.ErrTooLarge)
 	}
-	platform := c.r.PathValue("channel")
-	if err := c.Webhooks.Expect(c.r.Context(), platform, c.r.Header); err != nil {
+	in, platform, err := ingressOf(c)
+	if err == nil {
+		err = in.Expect(platform, c.r.Header)
+	}
+	if err != nil {
 		return nil, err
 	}
 	free, admit := int64(freeBody), c.Admit
@@ -95,7 +109,10 @@ func postWebhook(c *request) (any, error) {
 	case err != nil:
 		return nil, &refused{http.StatusRequestTimeout, "timeout", fmt.Sprintf("the body was cut off, or took over %s", webhookTime)}
 	}
-	if err := c.Webhooks.Receive(c.r.Context(), platform, c.r.Header, body); err != nil {
+	if in, _, err = ingressOf(c); err == nil { // the settings may be others by now
+		err = in.Receive(c.r.Context(), platform, c.r.Header, body)
+	}
+	if err != nil {
 		return nil, err
 	}
 	c.w.WriteHeader(http.StatusOK)

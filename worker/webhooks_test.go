@@ -35,9 +35,9 @@ func TestMaxWebhook(t *testing.T) {
 // post is a platform: what says "yes" may be of it, and nothing else.
 type post struct{ received chan int }
 
-func (p *post) Handshake(context.Context, string, url.Values) (string, error) { return "", nil }
+func (p *post) Handshake(string, url.Values) (string, error) { return "", nil }
 
-func (p *post) Expect(_ context.Context, platform string, h http.Header) error {
+func (p *post) Expect(platform string, h http.Header) error {
 	switch {
 	case platform != "there":
 		return fmt.Errorf("channel: %w", tidemark.ErrNotFound)
@@ -56,7 +56,9 @@ func (p *post) Receive(_ context.Context, _ string, _ http.Header, body []byte) 
 // no more is held than there is room for.
 func TestWebhookUnread(t *testing.T) {
 	p := &post{make(chan int, 100)}
-	s := serve(t, func(c *worker.Config, _ *actors) { c.Webhooks = p })
+	s := serve(t, func(c *worker.Config, _ *actors) {
+		c.Webhooks = func(context.Context, string) (worker.Ingress, error) { return p, nil }
+	})
 	const size = 3 << 20
 	// begin sends all but the last byte.
 	begin := func(path, head string, body int) net.Conn {

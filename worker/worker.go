@@ -54,9 +54,7 @@ type Config struct {
 	// Loopback says that RemoteAddr is the real peer, so that one on this machine may do without a
 	// token. Only a native host knows that.
 	Loopback bool
-	// Hosts are names, beside those of this machine, under which requests without a token are
-	// served; Origins are pages of other origins that may call ("https://chat.example.com").
-	Hosts   []string
+	// Origins are pages of other origins that may call ("https://chat.example.com").
 	Origins []string
 	// TokenHelp tells a person how to set the token: "set TIDEMARK_TOKEN".
 	TokenHelp string
@@ -154,7 +152,7 @@ func New(c Config) http.Handler {
 	}
 	d := &door{Config: c, table: routed, unverified: budget{left: maxUnverified}}
 	d.rooms = &rooms{d: d, byID: map[string]*member{}, open: map[tidemark.Key]*room{}}
-	d.guard = guard{token: c.Token, loopback: c.Loopback, hosts: c.Hosts, origins: c.Origins, help: c.TokenHelp, where: c.TokenWhere}
+	d.guard = guard{token: c.Token, loopback: c.Loopback, origins: c.Origins, help: c.TokenHelp, where: c.TokenWhere}
 	return d
 }
 

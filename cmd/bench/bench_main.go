@@ -1,4 +1,4 @@
-// Command tidemark-bench plays the benchmarks of the papers on the parts of Tidemark, and makes their tables and figures.
+// Command tidemark-bench plays the benchmarks of the papers on the parts of Tidemark, and makes their tables.
 package main
 
 import (
@@ -22,5 +22,6 @@ func benchCommands() cli.Table {
 	return cli.Table{Program: "tidemark-bench", Text: benchText, Runs: map[string]cli.Run{
 		"needles": cli.Does(benchNeedles), "locomo": cli.Does(benchLocomo), "quality": cli.Does(benchQuality).Checked(cli.AnyArgs),
 		"treatments": cli.Does(benchTreatments), "episodes": cli.Does(benchEpisodes), "cost": cli.Does(costStudy),
+		"replay": cli.Does(replayCommand).Checked(cli.AnyArgs), "probe": cli.Does(probeLogs),
 	}}
 }

@@ -24,7 +24,7 @@ import (
 type quality struct {
 	Policy        string `flag:"strategy"`
 	Tau, MinBytes int
-	Zoned         cli.Zoned `flag:"*"` // its flags of zones
+	Zoned         zoned `flag:"*"` // its flags of zones
 	bench.Quality
 	Tools    string
 	Judge    []string
@@ -63,10 +63,10 @@ func (q *quality) check() error {
 	case q.MaxLine < 1:
 		return cli.Usagef("--max-line %d: want a number of bytes, such as 268435456", q.MaxLine)
 	}
-	if q.Zoned.Window == 0 && q.Zoned.Percents() != paging.DefaultZones && len(q.Zoned.Zones) == 3 {
-		return cli.ErrNoWindow
+	if q.Zoned.Window == 0 && q.Zoned.percents() != paging.DefaultZones && len(q.Zoned.Zones) == 3 {
+		return errNoWindow
 	}
-	return q.Zoned.CheckZones(nil)
+	return q.Zoned.checkZones(nil)
 }
 
 func benchQuality(ctx context.Context, m *cli.Main, q *quality) (err error) {
@@ -75,7 +75,7 @@ func benchQuality(ctx context.Context, m *cli.Main, q *quality) (err error) {
 		return err
 	}
 	if len(files) == 0 {
-		return cli.Usagef("%s: want FILE..., sessions as `tidemark replay` takes them", m.Path())
+		return cli.Usagef("%s: want FILE..., sessions as `tidemark-bench replay` takes them", m.Path())
 	}
 	if slices.Contains(files, "-") {
 		return cli.Usagef("%s -: files are read several times, standard input only once: give a FILE", m.Path())
@@ -85,12 +85,12 @@ func benchQuality(ctx context.Context, m *cli.Main, q *quality) (err error) {
 	if err := qualityModel(ctx, m, q); err != nil {
 		return err
 	}
-	tools, err := cli.ReadTools(q.Tools)
+	tools, err := readTools(q.Tools)
 	if err == nil {
 		q.Strategy, err = bench.NewStrategy(q.Zoned.Options(q.Policy, q.Tau, q.MinBytes), tools)
 	}
 	if err == nil {
-		files, err = cli.Recordings(files)
+		files, err = recordings(files)
 	}
 	if err == nil {
 		slices.Sort(files)
@@ -220,14 +220,14 @@ func (q *quality) open() (func() error, error) {
 
 // planQuality reads the sessions and chooses turns.
 func planQuality(ctx context.Context, m *cli.Main, q *quality, tools paging.Tools, files []string) (plan bench.QualityPlan, err error) {
-	r := &turnReader{Recorded: cli.Recorded{MaxLine: q.MaxLine, Names: cli.SessionNames(files), Scanner: paging.Scanner{Tools: tools}}}
+	r := &turnReader{recorded: recorded{MaxLine: q.MaxLine, Names: sessionNames(files), Scanner: paging.Scanner{Tools: tools}}}
 	q.Load = r.load
 	tell := m.Telling()
 	for i, file := range files {
 		if tell != nil {
 			tell("files, "+file, i, len(files))
 		}
-		err := r.each(ctx, file, func(s paging.Session, typed []int, at func(int) bench.Turn) error {
+		err := r.turns(ctx, file, func(s paging.Session, typed []int, at func(int) bench.Turn) error {
 			return q.Consider(ctx, &plan, s, typed, at)
 		})
 		if err != nil {

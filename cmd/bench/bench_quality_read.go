@@ -12,7 +12,6 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/bench"
-	"github.com/tidemark-ai/tidemark/cmd/cli"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/paging"
 	"github.com/tidemark-ai/tidemark/transcript"
@@ -21,46 +20,21 @@ import (
 // turnReader reads sessions twice: first as a replay does, without text, to choose turns, and then the
 // messages of one turn at a time.
 type turnReader struct {
-	cli.Recorded
+	recorded
 	starts map[bench.Turn]int64 // where the line of a session begins; keys without a request
 }
 
-// each gives the sessions of a file and which of their requests end with words of a person.
-func (r *turnReader) each(ctx context.Context, name string, visit func(s paging.Session, typed []int, at func(int) bench.Turn) error) error {
+// turns gives the sessions of a file and which of their requests end with words of a person.
+func (r *turnReader) turns(ctx context.Context, name string, visit func(s paging.Session, typed []int, at func(int) bench.Turn) error) error {
 	f, err := os.Open(name)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = f.Close() }()
-	in := bufio.NewReaderSize(f, 1<<20)
-	if head, _ := in.Peek(len(cli.Packed)); string(head) == cli.Packed {
-		return cli.Advise(fmt.Errorf("%s is packed (gzip): %w", name, tidemark.ErrInvalid), "unpack it first: gunzip FILE")
-	}
-	start, first := int64(0), true
-	for number := 1; ; number++ {
+	asLog := func([]byte) error { return r.turnsOfLog(name, f, visit) }
+	return r.each(name, bufio.NewReaderSize(f, 1<<20), asLog, func(s paging.Session, number int, begin int64) error {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
-		}
-		line, err := r.Line(in)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("%s line %d: %w", name, number, err)
-		}
-		begin := start
-		start += int64(len(line))
-		if line = bytes.TrimSpace(line); len(line) == 0 {
-			continue
-		}
-		if first && cli.IsLog(line) {
-			return r.eachOfLog(name, f, visit)
-		}
-		first = false
-		s, err := r.Scanner.Session(line)
-		if err != nil {
-			return cli.Advise(fmt.Errorf("%s line %d: %w", name, number, err),
-				"correct the field that is named; `tidemark replay --help` shows the form of a line")
 		}
 		at := bench.Turn{File: name, Line: number, Session: s.ID}
 		if r.starts == nil {
@@ -73,17 +47,14 @@ func (r *turnReader) each(ctx context.Context, name string, visit func(s paging.
 				typed = append(typed, n)
 			}
 		}
-		err = visit(s, typed, func(n int) bench.Turn { at.Request = n; return at })
-		if err != nil {
-			return err
-		}
-	}
+		return visit(s, typed, func(n int) bench.Turn { at.Request = n; return at })
+	})
 }
 
-// eachOfLog gives the one session of a log. What Claude Code itself wrote for the person is no turn.
-func (r *turnReader) eachOfLog(name string, f *os.File, visit func(paging.Session, []int, func(int) bench.Turn) error) error {
+// turnsOfLog gives the one session of a log. What Claude Code itself wrote for the person is no turn.
+func (r *turnReader) turnsOfLog(name string, f *os.File, visit func(paging.Session, []int, func(int) bench.Turn) error) error {
 	last := map[int]bool{} // whether the newest message of a request so far is a person's
-	s, err := r.LogSession(name, f, func(it transcript.Item, step int) { last[step] = personal(it) })
+	s, err := r.logSession(name, f, func(it transcript.Item, step int) { last[step] = personal(it) })
 	if err != nil {
 		return err
 	}
@@ -121,7 +92,7 @@ func (r *turnReader) load(ctx context.Context, t bench.Turn) (out bench.Recorded
 	}
 	defer func() { _ = f.Close() }()
 	if t.Line == 0 {
-		out.Session, err = r.LogSession(t.File, f, func(it transcript.Item, step int) {
+		out.Session, err = r.logSession(t.File, f, func(it transcript.Item, step int) {
 			if step > t.Request {
 				return
 			}
@@ -150,7 +121,7 @@ func (r *turnReader) loadLine(f *os.File, t bench.Turn) (out bench.Recorded, err
 	if _, err := f.Seek(r.starts[key], io.SeekStart); err != nil {
 		return out, err
 	}
-	line, err := r.Line(bufio.NewReaderSize(f, 1<<20))
+	line, err := r.line(bufio.NewReaderSize(f, 1<<20))
 	if err != nil {
 		return out, err
 	}

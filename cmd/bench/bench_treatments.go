@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
-	"net/http"
 	"os"
 	"slices"
 	"strconv"
@@ -92,21 +90,11 @@ func (t *treatmentBench) openDoor(folder, api string) (d bench.Door, err error) 
 	if err != nil {
 		return d, err
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	url, end, err := bench.Serve(n.Handler(""))
 	if err != nil {
 		return d, errors.Join(err, n.Close())
 	}
-	srv := &http.Server{Handler: n.Handler(""), ReadHeaderTimeout: node.HeaderTimeout, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)}
-	served := make(chan struct{})
-	go func() { // ends with Close
-		defer close(served)
-		_ = srv.Serve(l)
-	}()
-	return bench.Door{URL: "http://" + l.Addr().String(), Close: func() error {
-		err := srv.Close()
-		<-served
-		return errors.Join(err, n.Close())
-	}}, nil
+	return bench.Door{URL: url, Close: func() error { return errors.Join(end(), n.Close()) }}, nil
 }
 
 // printTreatments prints the paper's table 5 of each session, and what else was measured.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -31,14 +30,17 @@ func printStudy(m *cli.Main, f costlogs.Findings) {
 	if len(f.Sessions) == 0 {
 		return
 	}
-	for _, by := range reckonings(f) {
-		for _, one := range studyTables(by) {
+	for _, by := range []struct {
+		name string
+		of   costlogs.Tables
+	}{{"as the paper reckons", f.Paper}, {"by what is known of the sessions, with a warm cache", f.Live}} {
+		for _, one := range studyTables(by.name, by.of) {
 			m.Out.Line()
 			m.Out.Line(one.title)
 			cli.PrintTable(m.Out, one.rows)
 		}
 	}
-	m.Out.Line("\nBreak-evens behind turn 60 count as 60. --json has each session, --report draws them.")
+	m.Out.Line("\nBreak-evens behind turn 60 count as 60. --json has each session.")
 }
 
 // halves writes a number as a whole one, but for a half, which the median of two turns may be: it is not rounded to either.
@@ -50,13 +52,13 @@ func halves(v float64) string {
 }
 
 // studyTables are Tables 2 and 3 by one of the models.
-func studyTables(by reckoning) []shownTable {
+func studyTables(name string, of costlogs.Tables) []shownTable {
 	spread := func(name string, s costlogs.Spread, text func(float64) string) []string {
 		return []string{name, text(s.Min), text(s.Median), text(s.Mean), text(s.Max)}
 	}
 	money := func(v float64) string { return cli.FixedPoint(v, 2) }
 	rows := [][]string{{"PROFILE", "SESSIONS", "MEAN RED.", "MEDIAN RED.", "MEAN BREAK-EVEN", "MEAN CONTEXT"}}
-	for _, r := range by.tables.Profiles {
+	for _, r := range of.Profiles {
 		row := []string{r.Profile, strconv.Itoa(r.Sessions), "-", "-", "-", "-"}
 		if r.Sessions > 0 {
 			row = []string{r.Profile, strconv.Itoa(r.Sessions), whole(r.Reduction.Mean) + " %", whole(r.Reduction.Median) + " %", halves(r.BreakEven.Mean) + " turns", cli.Count(tidemark.Tokens(r.Context))}
@@ -64,28 +66,27 @@ func studyTables(by reckoning) []shownTable {
 		rows = append(rows, row)
 	}
 	return []shownTable{
-		{"TABLE 2, " + by.name, [][]string{
+		{"TABLE 2, " + name, [][]string{
 			{"METRIC", "MIN", "MEDIAN", "MEAN", "MAX"},
-			spread("token reduction (%)", by.tables.Reduction, whole),
-			spread("cache miss penalty ($)", by.tables.Penalty, money),
-			spread("break-even (turns)", by.tables.BreakEven, halves),
+			spread("token reduction (%)", of.Reduction, whole),
+			spread("cache miss penalty ($)", of.Penalty, money),
+			spread("break-even (turns)", of.BreakEven, halves),
 		}},
-		{"TABLE 3, " + by.name, rows},
+		{"TABLE 3, " + name, rows},
 	}
 }
 
-// shownTable is a table as text and page show it.
+func whole(v float64) string { return cli.FixedPoint(v, 0) }
+
+// shownTable is a table with what stands above it.
 type shownTable struct {
 	title string
 	rows  [][]string
 }
 
-func costOfFolder(ctx context.Context, m *cli.Main, c *studying, folder string) error {
+func costOfFolder(ctx context.Context, m *cli.Main, c *cli.Costing, folder string) error {
 	files, err := cli.Logs([]string{folder})
 	if err != nil {
-		return err
-	}
-	if err := c.spareReport(append(files, c.Prices)); err != nil {
 		return err
 	}
 	study, told := costlogs.NewStudy(c.O), m.Telling()
@@ -103,14 +104,7 @@ func costOfFolder(ctx context.Context, m *cli.Main, c *studying, folder string) 
 	for _, f := range found.Skipped.Failures {
 		m.Err.Printf("passed over: %s: %s\n", cli.Safe(f.Path), cli.Safe(f.Error))
 	}
-	if c.Report != "" {
-		if err := writeReport(m, c.Report, func(w io.Writer) error { return pageStudy(w, found) }); err != nil {
-			return err
-		}
-	}
-	return cli.Either(m, found, func() {
-		printStudy(m, found)
-	})
+	return cli.Either(m, found, func() { printStudy(m, found) })
 }
 
 func addToStudy(ctx context.Context, study *costlogs.Study, folder, file string) error {
@@ -127,33 +121,7 @@ func addToStudy(ctx context.Context, study *costlogs.Study, folder, file string)
 	return study.Add(ctx, name, f, size)
 }
 
-func writeReport(m *cli.Main, file string, fill func(io.Writer) error) error {
-	if err := cli.ToFile(file, fill); err != nil {
-		return err
-	}
-	m.Err.Line("wrote " + file)
-	return nil
-}
-
-// spareReport refuses a report in the place of what it is of, and of what is there.
-func (c *studying) spareReport(inputs []string) error {
-	if err := cli.Spare("--report", c.Report, inputs); err != nil {
-		return err
-	}
-	if c.Report != "" && !c.Force && cli.There(c.Report) {
-		return cli.Advise(fmt.Errorf("%s is there already", c.Report), "choose another --report, or replace it with --force")
-	}
-	return nil
-}
-
-// studying is the command of that name in the benchmarks.
-type studying struct {
-	cli.Costing
-	Report string
-	Force  bool // replaces a report
-}
-
-func costStudy(ctx context.Context, m *cli.Main, c *studying) error {
+func costStudy(ctx context.Context, m *cli.Main, c *cli.Costing) error {
 	ctx, stop := cli.UntilInterrupt(ctx)
 	defer stop()
 	if err := c.Options(m.Changed); err != nil {
@@ -164,18 +132,8 @@ func costStudy(ctx context.Context, m *cli.Main, c *studying) error {
 	if err != nil {
 		return cli.Advise(err, "check the path; logs of Claude Code lie below ~/.claude/projects")
 	}
-	if info.IsDir() {
-		return costOfFolder(ctx, m, c, path)
+	if !info.IsDir() {
+		return cli.Advise(fmt.Errorf("%s is one log", path), "give a folder; `tidemark cost` says what one log costs")
 	}
-	if c.Report == "" {
-		return cli.Advise(fmt.Errorf("%s is one log, and no --report is wanted", path), "`tidemark cost` says what one log costs")
-	}
-	if err := c.spareReport([]string{path, c.Prices}); err != nil {
-		return err
-	}
-	r, err := cli.MeasureFile(ctx, path, c.O)
-	if err != nil {
-		return err
-	}
-	return writeReport(m, c.Report, func(w io.Writer) error { return pageLog(w, costlogs.Session{Path: path, Report: r}, c.O) })
+	return costOfFolder(ctx, m, c, path)
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
 var update = flag.Bool("update", false, "write what the scripts compare with")
@@ -29,7 +30,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("HOME", e.WorkDir)
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"code": code, "sh": shell},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"code": code, "sh": shell, "claudelog": claudeLog},
 	})
 }
 
@@ -49,4 +50,11 @@ func shell(ts *testscript.TestScript, neg bool, args []string) {
 	if err := ts.Exec("sh", "-c", strings.Join(args, " ")); (err != nil) != neg {
 		ts.Fatalf("%v", err)
 	}
+}
+
+// claudeLog FILE N writes a log of N rounds.
+func claudeLog(ts *testscript.TestScript, _ bool, args []string) {
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(tidemarktest.ClaudeLog(n)), 0o600))
 }

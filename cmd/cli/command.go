@@ -216,6 +216,8 @@ func counted(cmd *cobra.Command, want string, args []string) error {
 		return cobra.NoArgs(cmd, args)
 	case len(args) < least || len(args) > most:
 		return Usagef("%s: want %s, got %s", cmd.CommandPath(), want, cmp.Or(strings.Join(args, " "), "nothing"))
+	case slices.ContainsFunc(args, func(a string) bool { return strings.TrimSpace(a) == "" }):
+		return Usagef("%s: want %s, and one of the words is empty", cmd.CommandPath(), want)
 	}
 	return nil
 }

@@ -113,22 +113,6 @@ func There(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// Recordings lists the files that are meant: of a folder the logs below it.
-func Recordings(paths []string) (files []string, err error) {
-	for _, path := range paths {
-		if info, err := os.Stat(path); err != nil || !info.IsDir() {
-			files = append(files, path) // to be opened, and told then if it is not there
-			continue
-		}
-		below, err := Logs([]string{path})
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, below...)
-	}
-	return files, nil
-}
-
 // Spare refuses to write a file that is read, or where none can be, before any work is done.
 func Spare(flag, out string, inputs []string) error {
 	if out == "" {

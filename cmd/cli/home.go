@@ -326,6 +326,13 @@ func (m *Main) Run(ctx context.Context, t Table, args []string) int {
 	root.SetOut(m.Out)
 	root.SetErr(m.Err)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
+	root.InitDefaultHelpCmd()
+	if help, _, err := root.Find([]string{"help"}); err == nil {
+		help.Args = func(_ *cobra.Command, of []string) error {
+			_, _, err := root.Find(of)
+			return err
+		}
+	}
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		err = m.Out.failure()

@@ -423,9 +423,13 @@ func (n *Node) start(ctx context.Context) error {
 			n.alarms.Set("session/"+string(key), at)
 			waiting++
 		}
-	}
-	if err := n.startIngress(ctx); err != nil {
-		return err
+		at, err := channel.Left(ctx, o.DB, n.RT.Now()) // of all agents: a channel may have had another one then
+		if err != nil {
+			return fmt.Errorf("agent %s: %w", name, err)
+		}
+		if !at.IsZero() {
+			n.alarms.Set("ingress/"+name, at)
+		}
 	}
 	if waiting > 0 {
 		n.log.Info("take up what an earlier process left", "sessions", waiting)

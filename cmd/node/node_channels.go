@@ -5,17 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
-	"net/url"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/agent"
 	"github.com/tidemark-ai/tidemark/channel"
-	"github.com/tidemark-ai/tidemark/cmd/cli"
 	"github.com/tidemark-ai/tidemark/episodes"
 	"github.com/tidemark-ai/tidemark/host/native"
 	"github.com/tidemark-ai/tidemark/mcp/sdk"
@@ -27,8 +23,6 @@ import (
 	"github.com/tidemark-ai/tidemark/wasi"
 	"github.com/tidemark-ai/tidemark/worker"
 )
-
-var _ worker.Webhooks = (*Node)(nil)
 
 // sideBySide is how many people's messages are worked off at once: a machine has no bound of its own on
 // connections.
@@ -102,8 +96,8 @@ func (n *Node) givenUp(ctx context.Context, name string) ([]channel.Stuck, error
 	return channel.GivenUp(ctx, o.DB)
 }
 
-// ingress returns where the webhooks of a platform go.
-func (n *Node) ingress(platform string) (*channel.Ingress, error) {
+// ingress is worker.Webhooks: where those of a platform go.
+func (n *Node) ingress(_ context.Context, platform string) (worker.Ingress, error) {
 	c, ok := n.channels[platform]
 	if !ok {
 		return nil, fmt.Errorf("channel %.40q is not set up: %w", platform, tidemark.ErrNotFound)
@@ -115,33 +109,6 @@ func (n *Node) ingress(platform string) (*channel.Ingress, error) {
 	return p.in, nil
 }
 
-// Handshake implements worker.Webhooks.
-func (n *Node) Handshake(_ context.Context, platform string, query url.Values) (string, error) {
-	in, err := n.ingress(platform)
-	if err != nil {
-		return "", err
-	}
-	return in.Handshake(platform, query)
-}
-
-// Expect implements worker.Webhooks.
-func (n *Node) Expect(_ context.Context, platform string, h http.Header) error {
-	in, err := n.ingress(platform)
-	if err != nil {
-		return err
-	}
-	return in.Expect(platform, h)
-}
-
-// Receive implements worker.Webhooks.
-func (n *Node) Receive(ctx context.Context, platform string, h http.Header, body []byte) error {
-	in, err := n.ingress(platform)
-	if err != nil {
-		return err
-	}
-	return in.Receive(ctx, platform, h, body)
-}
-
 // wakeIngress works off what is due of an agent's webhooks; it asks for its next wake by itself.
 func (n *Node) wakeIngress(ctx context.Context, name string) error {
 	p, err := n.porch(name)
@@ -150,30 +117,6 @@ func (n *Node) wakeIngress(ctx context.Context, name string) error {
 	}
 	_, err = p.in.Wake(ctx)
 	return err
-}
-
-// startIngress wakes what an earlier process received and did not work off, in all agents: a channel may have
-// had another one then, and what waits in vain is to be seen.
-func (n *Node) startIngress(ctx context.Context) error {
-	found, err := filepath.Glob(cli.Database(n.Home, "*"))
-	if err != nil {
-		return err
-	}
-	for _, path := range found {
-		name := filepath.Base(filepath.Dir(path))
-		o, err := n.Owner(name, false)
-		if err != nil {
-			return err
-		}
-		at, err := channel.Left(ctx, o.DB, n.RT.Now())
-		if err != nil {
-			return fmt.Errorf("agent %s: %w", name, err)
-		}
-		if !at.IsZero() {
-			n.alarms.Set("ingress/"+name, at)
-		}
-	}
-	return nil
 }
 
 // Working reports whether a turn is in work.

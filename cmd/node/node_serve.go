@@ -30,7 +30,7 @@ func (n *Node) Handler(token string) http.Handler {
 		n.log.Error("the page is not served", "err", err)
 	}
 	return worker.New(worker.Config{Page: page, Actors: n, Blobs: n.blobs, Runtime: n.RT, Token: token, Loopback: true, Origins: n.Cfg.Server.Origins,
-		TokenHelp: "set TIDEMARK_TOKEN", Version: VersionText(), Logger: n.log, Metrics: n.metrics, Health: n.health, Webhooks: n, People: n.People, GivenUp: n.givenUp,
+		TokenHelp: "set TIDEMARK_TOKEN", Version: VersionText(), Logger: n.log, Metrics: n.metrics, Health: n.health, Webhooks: n.ingress, People: n.People, GivenUp: n.givenUp,
 		Model: n.model, Proxies: n.proxied, Tools: n.toolbox, Network: native.Transport(), Sockets: n.sockets, Stopping: n.stopping, Ping: time.Duration(n.Cfg.Server.PingSeconds) * time.Second})
 }
 

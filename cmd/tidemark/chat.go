@@ -46,23 +46,13 @@ func (t *talk) once(ctx context.Context, message string) error {
 	} else if strings.HasPrefix(message, "/") {
 		return t.onceCommand(ctx, message)
 	}
-	if t.m.JSON {
-		var out json.RawMessage
-		if err := t.c.Post(ctx, cli.SessionPath(t.key, "/messages"), map[string]string{"text": message, "channel": "cli"}, &out); err != nil {
-			return err
-		}
-		return t.m.PrintJSON(out)
-	}
 	return t.say(ctx, message)
 }
 
 // onceCommand carries out one command. Nobody reads on, so one that is no command is a failure.
 func (t *talk) onceCommand(ctx context.Context, text string) error {
 	name, _, _ := strings.Cut(text, " ")
-	if t.m.JSON {
-		return cli.Usagef("%s is a command, and --json prints answers to messages; leave it out, or begin with // to say that to the model", name)
-	}
-	if _, _, err := tidemark.ParseCommand(text); err != nil && name != "/view" && name != "/?" {
+	if _, _, err := tidemark.ParseCommand(text); err != nil && name != "/view" && name != "/?" && !t.m.JSON {
 		return cli.Advise(err, "begin with // to say it to the model")
 	}
 	_, err := t.command(ctx, text)
@@ -200,10 +190,13 @@ func (t *talk) abort(ctx context.Context) error {
 	return t.c.Post(ctx, cli.SessionPath(t.key, "/abort"), nil, nil)
 }
 
-// say sends a message and shows its answer as it comes, then how full the window is.
+// say sends a message and shows its answer as it comes, then how full the window is; as JSON, the answer alone.
 func (t *talk) say(ctx context.Context, text string) error {
-	err := t.stream(ctx, "/messages", map[string]string{"text": text, "channel": "cli"})
-	if err != nil {
+	said := map[string]string{"text": text, "channel": "cli"}
+	if t.m.JSON {
+		return answer(ctx, t.m, t.c, http.MethodPost, cli.SessionPath(t.key, "/messages"), said, func(json.RawMessage) {})
+	}
+	if err := t.stream(ctx, "/messages", said); err != nil {
 		return err
 	}
 	return t.gauge(ctx)
@@ -389,9 +382,15 @@ func (t *talk) sure(lines <-chan line, interrupts <-chan os.Signal) bool {
 // command carries out a line that begins with a slash. What is none is said to be so and goes nowhere; the
 // lines behind it are no worse for it.
 func (t *talk) command(ctx context.Context, text string) (over bool, err error) {
-	switch own := strings.ToLower(strings.TrimSpace(text)); own {
+	own := strings.ToLower(strings.TrimSpace(text))
+	switch own {
 	case "/quit", "/exit", "/q":
 		return true, nil
+	}
+	if name, _, _ := strings.Cut(text, " "); t.m.JSON {
+		return false, cli.Usagef("%s is a command, and --json prints answers to messages; leave it out, or begin with // to say that to the model", name)
+	}
+	switch own {
 	case "/?":
 		t.answer(chatHelp())
 		return false, nil

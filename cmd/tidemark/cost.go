@@ -55,7 +55,7 @@ func costCommand(ctx context.Context, m *cli.Main, c *cli.Costing) error {
 		return cli.Advise(err, "check the path; logs of Claude Code lie below ~/.claude/projects")
 	}
 	if info.IsDir() {
-		return cli.Advise(fmt.Errorf("%s is a folder", path), "give one log; `go run ./cmd/bench cost FOLDER` (tidemark-bench) makes the tables and figures of many")
+		return cli.Advise(fmt.Errorf("%s is a folder", path), "give one log; `go run ./cmd/bench cost FOLDER` (tidemark-bench) makes the tables of many")
 	}
 	return costOfLog(ctx, m, c, path)
 }

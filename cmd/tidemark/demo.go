@@ -57,24 +57,28 @@ type demo struct {
 	whole  archive.Info
 }
 
-func demoRun(ctx context.Context, m *cli.Main) error {
-	home := m.Home
-	if home == "" {
-		var err error
-		if home, err = os.MkdirTemp("", "tidemark-demo-"); err != nil {
-			return err
-		}
+// newHome makes the home folder of a store of its own: a new one unless --home names it.
+func newHome(m *cli.Main, pattern string) (home string, err error) {
+	if home = m.Home; home == "" {
+		home, err = os.MkdirTemp("", pattern)
 	}
-	home, err := filepath.Abs(home)
+	if err == nil {
+		home, err = filepath.Abs(home)
+	}
+	if err != nil {
+		return "", err
+	}
+	const private = 0o700
+	return home, os.MkdirAll(home, private)
+}
+
+func demoRun(ctx context.Context, m *cli.Main) error {
+	home, err := newHome(m, "tidemark-demo-")
 	if err != nil {
 		return err
 	}
 	cfg, err := config.Parse(cli.DocumentName, []byte(demoDocument))
 	if err != nil {
-		return err
-	}
-	const private = 0o700
-	if err := os.MkdirAll(home, private); err != nil {
 		return err
 	}
 	n, err := node.OpenStore(ctx, home, cfg, m.Logger(cfg, true), true)

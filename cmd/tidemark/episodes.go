@@ -250,17 +250,15 @@ func printEpisodes(m *cli.Main, v episodesShown, all bool) {
 	cli.PrintTable(m.Out, episodeTable(v, most))
 }
 
-func episodesShow(ctx context.Context, m *cli.Main, f *struct{ All bool }) error {
-	return with(ctx, m, func(c *client) error {
-		v, err := readEpisodes(ctx, c, m.Args[0], f.All)
-		if err != nil {
-			return err
-		}
-		return cli.Either(m, v, func() {
-			onTrack(ctx, m, c, m.Args[0])
-			printEpisodes(m, v, f.All)
-			tellTracks(ctx, m, c, m.Args[0])
-		})
+func episodesShow(ctx context.Context, m *cli.Main, c *client, f *struct{ All bool }) error {
+	v, err := readEpisodes(ctx, c, m.Args[0], f.All)
+	if err != nil {
+		return err
+	}
+	return cli.Either(m, v, func() {
+		onTrack(ctx, m, c, m.Args[0])
+		printEpisodes(m, v, f.All)
+		tellTracks(ctx, m, c, m.Args[0])
 	})
 }
 

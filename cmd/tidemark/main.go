@@ -36,21 +36,21 @@ func commands() cli.Table {
 			"chat": cli.Does(chat), "import": cli.Does(importLog), "reset": cli.Does(resetSession), "abort": cli.Plain(abort),
 			"compact":     cli.Plain(compact).Checked(func(m *cli.Main) error { return someKey(m, m.Args[:min(len(m.Args), 1)]) }),
 			"sessions ls": served(sessionsLs), "sessions show": servedPlain(sessionsShow), "sessions set": cli.Does(sessionsSet), "sessions search": cli.Does(sessionsSearch),
-			"agents": servedPlain(agents), "view": cli.Does(view), "log": served(logCommand), "export": cli.Does(export), "anatomy": cli.Does(anatomy), "episodes": cli.Does(episodesShow),
+			"agents": servedPlain(agents), "view": served(view), "log": served(logCommand), "export": cli.Does(export), "anatomy": cli.Does(anatomy), "episodes": served(episodesShow),
 			"recall": cli.Does(recallCommand).Checked(recallAsked), "task": cli.Does(showTask),
 			"memory ls": cli.Does(memoryLs), "memory cat": served(memoryCat), "memory search": cli.Does(memorySearch), "memory edit": served(memoryEdit), "memory undo": cli.Does(memoryUndo),
 			"memory ledger": cli.Does(memoryLedger), "memory ledger undo": cli.Does(memoryLedgerUndo), "memory digest": cli.Does(memoryDigest),
 			"skill ls": cli.Does(skillLs), "skill show": cli.Does(skillShow), "skill add": cli.Does(skillAdd), "skill rm": cli.Does(skillRm), "skill new": cli.Plain(skillNew),
-			"archive ls": served(archiveLs), "archive cat": cli.Does(archiveCat), "archive search": cli.Does(archiveSearch), "archive verify": served(archiveVerify), "archive restore": cli.Does(archiveRestore),
+			"archive ls": served(archiveLs), "archive cat": served(archiveCat), "archive search": cli.Does(archiveSearch), "archive verify": served(archiveVerify), "archive restore": cli.Does(archiveRestore),
 			"snapshot": cli.Does(snapshotTake).Checked(snapshotName), "snapshot ls": cli.Does(snapshotLs), "snapshot show": cli.Does(snapshotShow), "snapshot export": cli.Does(snapshotExport),
 			"snapshot import": cli.Does(snapshotImport), "snapshot check": cli.Plain(snapshotCheck), "snapshot rm": cli.Does(snapshotRm),
 			"branch": cli.Does(branch), "tree": cli.Does(tree), "compare": served(compare), "merge": served(merge),
 			"trim": cli.Does(trimCommand).Checked(atMostOne), "untrim": cli.Does(untrim).Checked(atMostOne),
 			"hook install": cli.Does(hookInstall), "hook uninstall": cli.Does(hookUninstall), "hook status": cli.Plain(hookStatus), "hook run": cli.Plain(hookRun).Raw(),
-			"serve": cli.Does(serve), "proxy": cli.Does(runProxy).Checked(cli.AnyArgs), "demo": cli.Plain(demoRun), "bench": cli.Plain(elsewhere).Raw(),
-			"replay": cli.Does(replayCommand).Checked(cli.AnyArgs), "probe": cli.Does(probeLogs), "cost": cli.Does(costCommand), "doctor": cli.Plain(doctorRun),
+			"serve": cli.Does(serve), "proxy": cli.Does(runProxy).Checked(cli.AnyArgs), "demo": cli.Plain(demoRun), "bench": elsewhere(""), "replay": elsewhere("replay"), "probe": elsewhere("probe"),
+			"cost": cli.Does(costCommand), "doctor": cli.Plain(doctorRun),
 			"config show": cli.Plain(configShow), "config check": cli.Plain(configCheck), "config schema": cli.Plain(configSchema),
-			"approvals ls": servedPlain(approvalsLs), "approvals allow": cli.Plain(decideCall(true)), "approvals deny": cli.Plain(decideCall(false)),
+			"approvals ls": servedPlain(approvalsLs), "approvals allow": servedPlain(decideCall(true)), "approvals deny": servedPlain(decideCall(false)),
 			"pairing ls": served(pairingLs), "pairing approve": decideDesk("pairing", "approve"), "pairing deny": decideDesk("pairing", "deny"),
 			"pairing block": decideDesk("pairing", "block"), "pairing forget": decideDesk("pairing", "forget"),
 			"owner ls": served(ownerLs), "owner link": decideDesk("owner", "link"), "owner unlink": decideDesk("owner", "unlink"),
@@ -62,10 +62,12 @@ func commands() cli.Table {
 		}}
 }
 
-// elsewhere says where the benchmarks are.
-func elsewhere(_ context.Context, m *cli.Main) error {
-	m.Err.Line(strings.TrimSpace("tidemark bench: the benchmarks are a program of their own, tidemark-bench: go run ./cmd/bench " + strings.Join(m.Args, " ")))
-	return cli.ErrTold
+// elsewhere says of a command that another program has it, and how it is called there.
+func elsewhere(name string) cli.Run {
+	return cli.Plain(func(_ context.Context, m *cli.Main) error {
+		m.Err.Printf("%s: that is in a program of its own, tidemark-bench: %s\n", m.Path(), strings.Join(append(strings.Fields("go run ./cmd/bench "+name), m.Args...), " "))
+		return cli.ErrTold
+	}).Raw()
 }
 
 // ownWindow reports whether --window was given. 0 would mean the configured one, silently.

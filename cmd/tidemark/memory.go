@@ -246,7 +246,7 @@ func memoryLedger(ctx context.Context, m *cli.Main, f *search) error {
 func memoryLedgerUndo(ctx context.Context, m *cli.Main, f *ofAgent) error {
 	id, err := strconv.ParseInt(m.Args[0], 10, 64)
 	if err != nil || id <= 0 {
-		return cli.Advise(fmt.Errorf("%q is no id of a row", m.Args[0]), "`tidemark memory ledger` shows them")
+		return cli.Usagef("%q is no id of a row; `tidemark memory ledger` shows them", m.Args[0])
 	}
 	type undone struct {
 		ID int64 `json:"id"`
@@ -330,12 +330,12 @@ type rawFlags struct {
 	Raw bool
 }
 
-func archiveCat(ctx context.Context, m *cli.Main, f *rawFlags) error {
+func archiveCat(ctx context.Context, m *cli.Main, c *client, f *rawFlags) error {
 	p := cli.AgentPath(f.Agent, "/archives/"+url.PathEscape(path.Base(m.Args[0])))
 	if !f.Raw {
 		p += "?format=jsonl"
 	}
-	return with(ctx, m, func(c *client) error { return c.Raw(ctx, p, m.Out) })
+	return c.Raw(ctx, p, m.Out)
 }
 
 // archiveHits is what is found in archives.

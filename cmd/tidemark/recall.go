@@ -13,7 +13,6 @@ import (
 	"sync/atomic"
 	"unicode"
 
-	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/cmd/cli"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/recall"
@@ -121,7 +120,7 @@ func recallCommand(ctx context.Context, m *cli.Main, f *recallFlags) error {
 		return with(ctx, m, func(c *client) error { return readHandle(ctx, m, c, f.Session, f.Entry) })
 	}
 	if f.Peer != "" && f.Scope != "peer" {
-		return fmt.Errorf("--peer %s without --scope peer: add it, or leave --peer out: %w", cli.OneLine(f.Peer, 80), tidemark.ErrInvalid)
+		return cli.Usagef("--peer %s without --scope peer: add it, or leave --peer out", cli.OneLine(f.Peer, 80))
 	}
 	query := strings.Join(m.Args, " ")
 	return look(ctx, m, f.path(query, m.Changed("session")), func(found recalled) { printRecalled(m, found, query) })

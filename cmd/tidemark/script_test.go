@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -146,21 +145,9 @@ func sessionLog(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(errors.Join(logtest.Write(f, logtest.Options{Seed: 1, Bytes: n, Hostile: true}), f.Close()))
 }
 
-// claudeLog FILE N writes a log as Claude Code does, with N rounds: a question, an answer that
-// thinks and calls a tool in two lines of one message, the result, and a line that is no message.
+// claudeLog FILE N writes a log of N rounds.
 func claudeLog(ts *testscript.TestScript, _ bool, args []string) {
 	n, err := strconv.Atoi(args[1])
 	ts.Check(err)
-	var b strings.Builder
-	for i := range n {
-		at := time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC).Add(time.Duration(i) * time.Minute).Format(time.RFC3339)
-		pad := strings.Repeat(fmt.Sprintf("the file number %d has a line about planting; ", i), 20)
-		fmt.Fprintf(&b, `{"type":"user","uuid":"u%d","sessionId":"s","timestamp":%q,"message":{"role":"user","content":"question %d: %s"}}`+"\n", i, at, i, pad)
-		fmt.Fprintf(&b, `{"type":"assistant","uuid":"a%d","sessionId":"s","timestamp":%q,"message":{"id":"m%d","role":"assistant","model":"claude-x","content":[{"type":"thinking","thinking":"hm","signature":"sig%d"}],"usage":{"input_tokens":9,"output_tokens":9}}}`+"\n", i, at, i, i)
-		fmt.Fprintf(&b, `{"type":"assistant","uuid":"b%d","sessionId":"s","timestamp":%q,"message":{"id":"m%d","role":"assistant","model":"claude-x","content":[{"type":"tool_use","id":"t%d","name":"Read","input":{"path":"/a/%d","z":1.0}}],"stop_reason":"tool_use","usage":{"input_tokens":9,"output_tokens":9}}}`+"\n", i, at, i, i, i)
-		fmt.Fprintf(&b, `{"type":"user","uuid":"r%d","sessionId":"s","timestamp":%q,"message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t%d","content":"%s"}]}}`+"\n", i, at, i, pad)
-		fmt.Fprintf(&b, `{"type":"assistant","uuid":"c%d","sessionId":"s","timestamp":%q,"message":{"id":"n%d","role":"assistant","model":"claude-x","content":[{"type":"text","text":"answer %d"}],"stop_reason":"end_turn","usage":{"input_tokens":9,"output_tokens":9}}}`+"\n", i, at, i, i)
-		fmt.Fprintf(&b, `{"type":"progress","sessionId":"s","timestamp":%q,"data":{}}`+"\n", at)
-	}
-	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(b.String()), 0o600))
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(tidemarktest.ClaudeLog(n)), 0o600))
 }

@@ -153,6 +153,9 @@ func sessionsSet(ctx context.Context, m *cli.Main, f *setFlags) error {
 		return cli.Usagef("nothing to set: give --title, --model, --window, --reserve, --keep or --unset")
 	}
 	return with(ctx, m, func(c *client) error {
+		if _, err := c.session(ctx, m.Args[0]); err != nil { // else a name with a slip of the pen would become a session
+			return err
+		}
 		if err := c.Call(ctx, http.MethodPatch, cli.SessionPath(m.Args[0], ""), body, nil); err != nil {
 			return err
 		}
@@ -275,36 +278,34 @@ func approvalsLs(ctx context.Context, m *cli.Main, c *client) error {
 }
 
 // decideCall allows or denies the call that has a code.
-func decideCall(allow bool) func(context.Context, *cli.Main) error {
-	return func(ctx context.Context, m *cli.Main) error {
-		return with(ctx, m, func(c *client) error {
-			list, err := c.questions(ctx)
-			if err != nil {
-				return err
+func decideCall(allow bool) func(context.Context, *cli.Main, *client) error {
+	return func(ctx context.Context, m *cli.Main, c *client) error {
+		list, err := c.questions(ctx)
+		if err != nil {
+			return err
+		}
+		agent := node.MainAgent
+		for _, q := range list {
+			if strings.EqualFold(q.Code, m.Args[0]) {
+				agent = q.Session.Agent()
 			}
-			agent := node.MainAgent
-			for _, q := range list {
-				if strings.EqualFold(q.Code, m.Args[0]) {
-					agent = q.Session.Agent()
-				}
-			}
-			var out struct {
-				Code    string       `json:"code"`
-				Allow   bool         `json:"allow"`
-				Session tidemark.Key `json:"session"`
-				Tool    string       `json:"tool"`
-			}
-			err = c.Post(ctx, cli.AgentPath(agent, "/approvals"), map[string]any{"code": m.Args[0], "allow": allow}, &out)
-			if status := cli.StatusOf(err); status == http.StatusNotFound || status == http.StatusConflict {
-				return cli.Advise(err, "`tidemark approvals ls` lists the calls that wait")
-			}
-			if err != nil {
-				return err
-			}
-			return cli.Either(m, out, func() {
-				did := map[bool]string{true: "allowed:", false: "denied:"}[allow]
-				m.Out.Line(did, cli.Safe(out.Tool), "in", string(out.Session))
-			})
+		}
+		var out struct {
+			Code    string       `json:"code"`
+			Allow   bool         `json:"allow"`
+			Session tidemark.Key `json:"session"`
+			Tool    string       `json:"tool"`
+		}
+		err = c.Post(ctx, cli.AgentPath(agent, "/approvals"), map[string]any{"code": m.Args[0], "allow": allow}, &out)
+		if status := cli.StatusOf(err); status == http.StatusNotFound || status == http.StatusConflict {
+			return cli.Advise(err, "`tidemark approvals ls` lists the calls that wait")
+		}
+		if err != nil {
+			return err
+		}
+		return cli.Either(m, out, func() {
+			did := map[bool]string{true: "allowed:", false: "denied:"}[allow]
+			m.Out.Line(did, cli.Safe(out.Tool), "in", string(out.Session))
 		})
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/cmd/cli"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/place"
 	"github.com/tidemark-ai/tidemark/worker"
 )
 
@@ -166,13 +168,11 @@ type logPage struct {
 	Next int64 `json:"next"`
 }
 
-func view(ctx context.Context, m *cli.Main, f *struct{ Messages bool }) error {
-	return with(ctx, m, func(c *client) error {
-		if f.Messages {
-			return c.Raw(ctx, cli.SessionPath(m.Args[0], "/view?messages=1"), m.Out)
-		}
-		return showView(ctx, m, c, m.Args[0])
-	})
+func view(ctx context.Context, m *cli.Main, c *client, f *struct{ Messages bool }) error {
+	if f.Messages {
+		return c.Raw(ctx, cli.SessionPath(m.Args[0], "/view?messages=1"), m.Out)
+	}
+	return showView(ctx, m, c, m.Args[0])
 }
 
 type logFlags struct {
@@ -195,7 +195,7 @@ func logCommand(ctx context.Context, m *cli.Main, c *client, f *logFlags) error 
 
 type historyFlags struct {
 	Format, Output string
-	All            bool
+	All, Force     bool
 }
 
 func export(ctx context.Context, m *cli.Main, f *historyFlags) error {
@@ -210,6 +210,8 @@ func export(ctx context.Context, m *cli.Main, f *historyFlags) error {
 		if f.Output == "" || f.Output == "-" {
 			return c.Raw(ctx, path, m.Out)
 		}
-		return cli.ToFile(f.Output, func(w io.Writer) error { return c.Raw(ctx, path, w) })
+		const readable = 0o644
+		err := place.Write(f.Output, place.Options{Mode: readable, Replace: f.Force}, func(w io.Writer) error { return c.Raw(ctx, path, w) })
+		return cmp.Or(placeFix(err, ""), err)
 	})
 }

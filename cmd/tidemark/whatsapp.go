@@ -53,7 +53,7 @@ func (p *simulation) run(ctx context.Context, script, access string) (err error)
 		return err
 	}
 	defer in.Close()
-	if err := p.folder(); err != nil {
+	if p.home, err = newHome(p.m, "tidemark-whatsapp-"); err != nil {
 		return err
 	}
 	p.phone = &phone{out: p.m.Out, groups: map[string]string{}}
@@ -86,18 +86,6 @@ func (p *simulation) lines(script string) (io.ReadCloser, error) {
 	return f, nil
 }
 
-// folder makes the home of the store: a new one unless --home names it.
-func (p *simulation) folder() error {
-	home, err := p.m.Home, error(nil)
-	if home == "" {
-		home, err = os.MkdirTemp("", "tidemark-whatsapp-")
-	}
-	if err == nil {
-		p.home, err = filepath.Abs(home)
-	}
-	return err
-}
-
 // open opens the store with settings that lead to the fake.
 func (p *simulation) open(ctx context.Context, access string) error {
 	quote := func(s string) string {
@@ -105,9 +93,6 @@ func (p *simulation) open(ctx context.Context, access string) error {
 		return string(raw)
 	}
 	document := fmt.Sprintf(simulateDocument, quote(access), quote(p.graph.URL))
-	if err := os.MkdirAll(p.home, 0o700); err != nil {
-		return err
-	}
 	if err := os.WriteFile(filepath.Join(p.home, cli.DocumentName), []byte(document), 0o600); err != nil {
 		return err
 	}

@@ -31,8 +31,7 @@ type owner struct {
 	cfg        *config.Config // that it was opened with
 	introduced bool           // the main agent knows of it
 	book       *channel.Book  // nil until somebody asks
-	box        *toolbox.Box   // of the settings in boxOf, nil until somebody asks
-	boxOf      *config.Config
+	box        box
 }
 
 var (
@@ -72,10 +71,7 @@ func (w *owner) tools(ctx context.Context) (*toolbox.Box, error) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.box == nil || w.boxOf != cfg {
-		w.box, w.boxOf = w.in.tools(cfg, w.o), cfg
-	}
-	return w.box, nil
+	return w.box.of(w.in, cfg, w.o), nil
 }
 
 // Session implements worker.Actors: sessions have objects of their own.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"sync"
 	"time"
@@ -40,16 +39,13 @@ type shard struct {
 	desks   map[string]*channel.FarDesk
 }
 
-var (
-	_ worker.Actors   = (*shard)(nil)
-	_ worker.Webhooks = (*shard)(nil)
-)
+var _ worker.Actors = (*shard)(nil)
 
 // openShard serves an object that takes webhooks, and nothing else.
 func openShard(in *instance, o *cloudflare.Obj) cloudflare.App {
 	s := &shard{in: in, o: o, clock: clock{o: o}, desks: map[string]*channel.FarDesk{}}
 	c := in.door(o, s)
-	c.Webhooks = s
+	c.Webhooks = func(ctx context.Context, _ string) (worker.Ingress, error) { return s.get(ctx) }
 	door := worker.New(c)
 	return cloudflare.App{Alarm: s.wake, HTTP: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == kick { // the front lets nobody come here
@@ -161,31 +157,4 @@ func (s *shard) wake(ctx context.Context) error {
 		}
 		return in.Wake(ctx)
 	})
-}
-
-// Handshake implements worker.Webhooks.
-func (s *shard) Handshake(ctx context.Context, platform string, query url.Values) (string, error) {
-	in, err := s.get(ctx)
-	if err != nil {
-		return "", err
-	}
-	return in.Handshake(platform, query)
-}
-
-// Expect implements worker.Webhooks.
-func (s *shard) Expect(ctx context.Context, platform string, h http.Header) error {
-	in, err := s.get(ctx)
-	if err != nil {
-		return err
-	}
-	return in.Expect(platform, h)
-}
-
-// Receive implements worker.Webhooks.
-func (s *shard) Receive(ctx context.Context, platform string, h http.Header, body []byte) error {
-	in, err := s.get(ctx)
-	if err != nil {
-		return err
-	}
-	return in.Receive(ctx, platform, h, body)
 }

@@ -212,9 +212,20 @@ func (in *instance) door(o *cloudflare.Obj, a worker.Actors) worker.Config {
 // maxResult is how many bytes the result of a tool of others may have where nothing is configured: memory is scarce.
 const maxResult = 1 << 20
 
-// tools wires the tools of others for an object. It asks nobody for anything.
-func (in *instance) tools(cfg *config.Config, o *cloudflare.Obj) *toolbox.Box {
-	return setup.Tools(cfg, setup.ToolPorts{Runtime: o, Transport: o.Transport(), Logger: in.logger, MaxBytes: maxResult})
+// box has the tools of others, for all that an object does under the same settings.
+type box struct {
+	tools *toolbox.Box // nil until somebody asks
+	cfg   *config.Config
+}
+
+// of wires them for an object. It is called with the lock of the object held, and waits for nothing: servers are asked
+// when a turn needs them.
+func (b *box) of(in *instance, cfg *config.Config, o *cloudflare.Obj) *toolbox.Box {
+	if b.tools == nil || b.cfg != cfg {
+		b.tools = setup.Tools(cfg, setup.ToolPorts{Runtime: o, Transport: o.Transport(), Logger: in.logger, MaxBytes: maxResult})
+		b.cfg = cfg
+	}
+	return b.tools
 }
 
 // model is what answers calls that belong to no conversation.

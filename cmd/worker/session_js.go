@@ -17,7 +17,6 @@ import (
 	"github.com/tidemark-ai/tidemark/proxy"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/setup"
-	"github.com/tidemark-ai/tidemark/toolbox"
 	"github.com/tidemark-ai/tidemark/worker"
 )
 
@@ -29,8 +28,7 @@ type conversation struct {
 
 	mu    sync.Mutex // guards the following; sessions open under it
 	seats seats
-	box   *toolbox.Box // of the settings in boxOf, nil until a session is opened
-	boxOf *config.Config
+	box   box
 	armed bool // the alarm was set for what an earlier life left
 }
 
@@ -168,22 +166,13 @@ func (c *conversation) openSeat(key tidemark.Key, cfg *config.Config) (*seat, er
 		Courier:  setup.Courier(setup.Channels(cfg, c.o, c.o.Transport()), c.in.metrics.Sent),
 		Agent:    &agent.Remote{Name: key.Agent(), Transport: c.o.Peer(agents, key.Agent()), Runtime: c.o, NoSchedules: !cfg.Schedules.Enabled},
 		Children: &agent.FarSessions{Transport: peers(c.o).Transport},
-		Tools:    c.tools(cfg),
+		Tools:    c.box.of(c.in, cfg, c.o),
 	})
 	if err != nil {
 		end()
 		return nil, err
 	}
 	return &seat{Session: s, cfg: cfg, quiet: s.Quiet, end: end}, nil
-}
-
-// tools are those of others, for all branches of the session. It is called with the lock held, and waits for nothing:
-// servers are asked when a turn needs them.
-func (c *conversation) tools(cfg *config.Config) *toolbox.Box {
-	if c.box == nil || c.boxOf != cfg {
-		c.box, c.boxOf = c.in.tools(cfg, c.o), cfg
-	}
-	return c.box
 }
 
 // rearm sets the alarm in a new life of the object for whatever an earlier one left, before the session

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"math"
 	"os"
@@ -15,7 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/cmd/cli"
 	"github.com/tidemark-ai/tidemark/paging"
 	"github.com/tidemark-ai/tidemark/transcript"
@@ -23,8 +21,8 @@ import (
 
 // replay is the command of that name.
 type replay struct {
-	cli.Zoned
-	cli.Recorded
+	zoned
+	recorded
 	Policy          []string
 	Profile         []string
 	Requests, Bytes int
@@ -84,7 +82,7 @@ func (r *replay) check() error {
 			return cli.Usagef("--policy: %s is named twice", name)
 		}
 	}
-	return r.CheckZones(r.Policy)
+	return r.checkZones(r.Policy)
 }
 
 func replayCommand(ctx context.Context, m *cli.Main, r *replay) error {
@@ -92,7 +90,7 @@ func replayCommand(ctx context.Context, m *cli.Main, r *replay) error {
 	if err := r.check(); err != nil {
 		return err
 	}
-	files, err := cli.Recordings(m.Args)
+	files, err := recordings(m.Args)
 	if err != nil {
 		return err
 	}
@@ -100,16 +98,16 @@ func replayCommand(ctx context.Context, m *cli.Main, r *replay) error {
 		return err
 	}
 	if len(files) == 0 && len(r.Profile) == 0 {
-		return cli.Usagef("tidemark replay: want FILE..., or --profile with a kind of session to make")
+		return cli.Usagef("tidemark-bench replay: want FILE..., or --profile with a kind of session to make")
 	}
 	r.started = time.Now()
-	if r.Scanner.Tools, err = cli.ReadTools(r.Tools); err != nil {
+	if r.Scanner.Tools, err = readTools(r.Tools); err != nil {
 		return err
 	}
 	for _, name := range r.Policy {
-		r.runs = append(r.runs, &paging.Replay{Options: r.Zoned.Options(name, r.Tau, r.MinBytes), Check: ctx.Err, Keep: r.Decisions != "", Totals: paging.Totals{Policy: name}})
+		r.runs = append(r.runs, &paging.Replay{Options: r.zoned.Options(name, r.Tau, r.MinBytes), Check: ctx.Err, Keep: r.Decisions != "", Totals: paging.Totals{Policy: name}})
 	}
-	r.Names = cli.SessionNames(files)
+	r.Names = sessionNames(files)
 	r.small = make([]float64, len(r.runs))
 	if err := r.deciding(func() error { return replayAll(m, r, files) }); err != nil {
 		return err
@@ -279,12 +277,11 @@ func replayFile(m *cli.Main, r *replay, name string) error {
 	}
 	defer func() { _ = f.Close() }()
 	in := bufio.NewReaderSize(f, 1<<20)
-	if head, _ := in.Peek(len(cli.Packed)); string(head) == cli.Packed {
-		return cli.Advise(fmt.Errorf("%s is packed (gzip): %w", name, tidemark.ErrInvalid), "unpack it: gunzip -c FILE | tidemark replay -")
-	}
 	before := r.runs[0].Totals.Sessions
 	r.Damaged = 0
-	if err := r.sessions(name, f, in); err != nil {
+	err = r.each(name, in, func(first []byte) error { return r.log(name, f, first, in) },
+		func(s paging.Session, _ int, _ int64) error { return r.session(s) })
+	if err != nil {
 		return err
 	}
 	if r.Damaged > 0 {
@@ -296,38 +293,6 @@ func replayFile(m *cli.Main, r *replay, name string) error {
 	return nil
 }
 
-// sessions replays what is read from a file, line by line.
-func (r *replay) sessions(name string, f io.Reader, in *bufio.Reader) error {
-	first := true
-	for number := 1; ; number++ {
-		line, err := r.Line(in)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("%s line %d: %w", name, number, err)
-		}
-		if line = bytes.TrimSpace(line); len(line) == 0 {
-			continue
-		}
-		if first && cli.IsLog(line) {
-			return r.log(name, f, line, in)
-		}
-		first = false
-		s, err := r.Scanner.Session(line)
-		if err == nil {
-			err = r.session(s)
-		}
-		if errors.Is(err, context.Canceled) {
-			return err
-		}
-		if err != nil {
-			return cli.Advise(fmt.Errorf("%s line %d: %w", name, number, err),
-				"correct the field that is named; `tidemark replay --help` shows the form of a line")
-		}
-	}
-}
-
 // log replays a log of Claude Code, of which a line has been read. What cannot be read again, as a pipe, is given by
 // that line and the rest. A subagent's own log is all side chain, which is its session.
 func (r *replay) log(name string, f io.Reader, line []byte, rest io.Reader) error {
@@ -337,10 +302,10 @@ func (r *replay) log(name string, f io.Reader, line []byte, rest io.Reader) erro
 			again, seekable = f, true
 		}
 	}
-	s, err := r.LogSession(name, again, nil)
+	s, err := r.logSession(name, again, nil)
 	if err == nil && len(s.Steps) == 0 && seekable {
 		r.Chain, r.Damaged = transcript.SideChain, 0
-		s, err = r.LogSession(name, again, nil)
+		s, err = r.logSession(name, again, nil)
 		r.Chain = transcript.MainChain
 	}
 	if err != nil || len(s.Steps) == 0 {
@@ -384,7 +349,7 @@ func (r *replay) label(all paging.Totals, policy string) string {
 func (r *replay) fits(o paging.Options) error {
 	switch {
 	case o.Window == 0 && r.given != nil && r.given("zones"):
-		return cli.ErrNoWindow
+		return errNoWindow
 	case o.Window > 0 && slices.Contains(paging.Bounds(), o.Policy):
 		return cli.Usagef("--policy %s: a bound knows no zones, and the session tells a window: give --window 0", o.Policy)
 	}

@@ -303,5 +303,5 @@ func probeTokens(m *cli.Main, r probe.Report) {
 	row(p.All)
 	m.Out.Line()
 	cli.PrintTable(m.Out, rows)
-	m.Out.Printf("of %s tokens of input (%s); `tidemark probe --help` says what each figure is\n", cli.Count(tidemark.Tokens(p.Input)), p.Basis)
+	m.Out.Printf("of %s tokens of input (%s); `tidemark-bench probe --help` says what each figure is\n", cli.Count(tidemark.Tokens(p.Input)), p.Basis)
 }

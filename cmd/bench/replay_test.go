@@ -22,7 +22,7 @@ func TestReplayStops(t *testing.T) {
 		run := func() (int, string) {
 			var out, told bytes.Buffer
 			m := &cli.Main{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &told}
-			return m.Run(ctx, commands(), args), told.String()
+			return m.Run(ctx, benchCommands(), args), told.String()
 		}
 		if code, told := run(); code != cli.ExitOK {
 			t.Fatalf("%v: exit %d: %s", args, code, told)
@@ -50,7 +50,7 @@ func TestSessionNames(t *testing.T) {
 		{"other in the extension", []string{"a/one.jsonl", "a/one.log"}, map[string]string{"a/one.jsonl": "a/one", "a/one.log": "a/one.log"}},
 		{"nothing but an extension", []string{".jsonl"}, map[string]string{".jsonl": ".jsonl"}},
 	} {
-		got := cli.SessionNames(c.files)
+		got := sessionNames(c.files)
 		if len(got) != len(c.want) {
 			t.Errorf("%s: got %v, want %v", c.what, got, c.want)
 		}
