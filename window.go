@@ -41,7 +41,7 @@ func (f WindowFrom) Met() bool { return f == WindowRefused || f == WindowHalved 
 
 // How long what is known of a window holds.
 const (
-	windowLearned = 30 * 24 * time.Hour
+	windowLearned = 24 * time.Hour
 	windowAsked   = time.Hour
 	windowTrained = 10 * time.Minute // once it is loaded, the endpoint may say
 )

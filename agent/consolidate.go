@@ -96,9 +96,13 @@ func (led *ledger) Consolidate(ctx context.Context) (Consolidated, error) {
 	return c, fmt.Errorf("sweep facts: %w", left)
 }
 
-// unreadNights is how many nights in a row the last answers could not be read.
+// oneNight is how long what is asked again counts as the same night.
+const oneNight = 12 * time.Hour
+
+// unreadNights is how many nights in a row, before this one, the last answers could not be read.
 func (led *ledger) unreadNights(ctx context.Context) (int, error) {
-	n, err := host.Number(ctx, led.cfg.DB, "read the last night", `SELECT json_extract(note, '$.unread') FROM agent_nights WHERE agent = ? AND note <> '' LIMIT 1`, led.cfg.Name)
+	n, err := host.Number(ctx, led.cfg.DB, "read the last night", `SELECT max(coalesce(json_extract(note, '$.unread'), 0) - (at > ?), 0) FROM agent_nights WHERE agent = ? AND note <> '' LIMIT 1`,
+		led.now().Add(-oneNight).UnixMilli(), led.cfg.Name)
 	return int(n), err
 }
 

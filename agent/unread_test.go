@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/agent"
@@ -53,6 +54,7 @@ func TestUnreadAnswer(t *testing.T) {
 			w.remember(scope(t, stanger), "p1", "Ann's server port is 5", "Ann's server port is 6")
 			w.remember(scope(t, owners), "x1", "User works at Acme", "User now works at Globex")
 			for night = range c.answers {
+				w.clock.move(24 * time.Hour)
 				done := w.consolidate()
 				read := c.answers[night] == good || night > 2 // passed over, and there is nothing else
 				if done.Reconciled != read || (done.Waiting == "") != read || !strings.Contains(w.stored(memory.DigestFile), "Globex") {
@@ -69,6 +71,19 @@ func TestUnreadAnswer(t *testing.T) {
 				t.Errorf("asked %d times, ledger %+v", asked, w.ledger())
 			}
 		})
+	}
+}
+
+// TestAskedAgainTheSameNight: whoever asks for a night to be made again does not use up another one.
+func TestAskedAgainTheSameNight(t *testing.T) {
+	w := newWorld(t)
+	j := &judge{say: func(string) (string, error) { return "hm", nil }}
+	w.configure(func(cfg *agent.Config) { cfg.Reconcile, cfg.Model, cfg.Digest = true, j, true })
+	w.remember(scope(t, owners), "x1", "User works at Acme", "User now works at Globex")
+	for range 4 {
+		if done := w.consolidate(); done.Reconciled || done.Unread != 1 {
+			t.Errorf("%+v", done)
+		}
 	}
 }
 
@@ -90,6 +105,7 @@ func TestPassedOverThenSilent(t *testing.T) {
 	}
 	w.remember(scope(t, owners), "x1", append(facts, "User drives a Saab", "User now drives a Volvo")...)
 	for night = range 4 {
+		w.clock.move(24 * time.Hour)
 		done, err := w.Consolidate(w.t.Context())
 		unread := []int{1, 2, 0, 1}[night]
 		if done.Reconciled || done.Unread != unread || (err == nil) != (night != 2) {
