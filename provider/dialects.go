@@ -22,6 +22,11 @@ func (a *Anthropic) valid(req tidemark.Request) *sending {
 	return valid(req, rules{
 		id: name, begins: true, failing: true, system: a.takesSystem(),
 		keep: func(b tidemark.Block, calling bool) bool {
+			for _, name := range [...]string{"thinking", "signature", "data"} {
+				if v := jsonscan.Find(b.Raw(), name); len(v) > 0 && v[0] != '"' {
+					return false // no API takes it so
+				}
+			}
 			if b.Type == tidemark.TypeRedactedThinking {
 				return scalar(jsonscan.Find(b.Raw(), "data")) != ""
 			}

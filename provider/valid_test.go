@@ -270,6 +270,8 @@ func TestThinkingInARound(t *testing.T) {
 		{"redacted", `{"type":"redacted_thinking","data":"hm"}`, "", true, true},
 		{"unsigned", `{"type":"thinking","thinking":"hm","signature":""}`, "", false, false},
 		{"unsigned, of an endpoint that signs none", `{"type":"thinking","thinking":"hm","signature":""}`, "https://example.org", true, true},
+		{"signed with a number", `{"type":"thinking","thinking":"hm","signature":12}`, "https://example.org", false, false},
+		{"redacted to a number", `{"type":"redacted_thinking","data":12,"x":"hm"}`, "", false, false},
 		{"none", "", "", false, false},
 	} {
 		t.Run(row.name, func(t *testing.T) {
