@@ -38,7 +38,7 @@ var overflowTexts = [...]struct{ says, limit, asked string }{
 	{"exceeds maximum context length", `context length(?: of| \()([\d,]+)`, ""},                     // Ollama
 	{"exceeded max context length", "", ""},                                                         // Ollama
 	{"loaded with context length", `context length of only ([\d,]+)`, `first ([\d,]+) tokens`},      // LM Studio
-	{"greater than the context length", "", ""},                                                     // LM Studio
+	{"greater than the context length", `n_ctx: ([\d,]+)`, `n_keep: ([\d,]+)`},                      // LM Studio
 	{"exceed the configured limit", `configured limit of ([\d,]+)`, ""},                             // OpenAI: https://github.com/cline/cline/issues/5474
 	{"exceeds the context window", "", ""},                                                          // OpenAI Responses, LM Studio
 	{"context window exceeded", "", ""},                                                             // LiteLLM
@@ -319,6 +319,9 @@ func streamError(body []byte, id, key string) *tidemark.APIError {
 
 // overflow adds what an error says of the window that the request exceeds.
 func (w wireError) overflow(e *tidemark.APIError) {
+	if n := namedLimit(w.Message); n > 0 && e.Class == tidemark.ClassBadRequest {
+		e.Class, w.Limit = tidemark.ClassOverflow, or(w.Limit, n)
+	}
 	if e.Class != tidemark.ClassOverflow {
 		return
 	}
