@@ -62,6 +62,32 @@ func TestStatusError(t *testing.T) {
 	}
 }
 
+// TestErrorBehind: of what a router passes on the words of the server behind it count.
+func TestErrorBehind(t *testing.T) {
+	t.Parallel()
+	const words = "This endpoint's maximum context length is 8192 tokens. However, you requested about 9120 tokens (5024 of text input, 4096 in the output)."
+	for name, raw := range map[string]any{
+		"text with an error": `{"error":{"message":"` + words + `"}}`,
+		"an error":           map[string]any{"error": map[string]any{"message": words}},
+		"text":               words,
+	} {
+		body, err := json.Marshal(map[string]any{"error": map[string]any{"message": "Provider returned error", "code": 400, "metadata": map[string]any{"raw": raw, "provider_name": "X"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range []*tidemark.APIError{statusError(http.StatusBadRequest, http.Header{}, body, "", time.Time{}), streamError(body, "", "")} {
+			if e.Class != tidemark.ClassOverflow || e.Limit != 8192 || e.Asked != 5024 || !strings.Contains(e.Message, "Provider returned error: This endpoint's") {
+				t.Errorf("%s: %+v", name, e)
+			}
+		}
+	}
+	for _, body := range []string{`{"error":{"message":"odd","metadata":{"raw":"ERROR"}}}`, `{"error":{"message":"odd","metadata":null}}`, `{"error":{"message":"odd","metadata":"x"}}`, `{"error":{"message":"odd","metadata":{"raw":null}}}`} {
+		if e := statusError(http.StatusBadRequest, http.Header{}, []byte(body), "", time.Time{}); e.Class != tidemark.ClassBadRequest || !strings.HasPrefix(e.Message, "odd") {
+			t.Errorf("%s: %+v", body, e)
+		}
+	}
+}
+
 // TestNamedLimit: a window is read from words that no table has; what bounds a reply, a text, a picture or a minute is none.
 func TestNamedLimit(t *testing.T) {
 	t.Parallel()
