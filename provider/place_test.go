@@ -114,6 +114,11 @@ func TestPlaces(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestNoPlace: a server that is down refuses no place.
+func TestNoPlace(t *testing.T) {
+	t.Parallel()
 	e := apiError(t, func() error {
 		_, err := tidemark.Complete(t.Context(), &Anthropic{BaseURL: refusing(t, http.StatusServiceUnavailable, `{"error":{"message":"messages.1.content.0"}}`), Transport: http.DefaultTransport}, placed(t))
 		return err

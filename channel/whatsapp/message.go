@@ -11,7 +11,6 @@ import (
 	"github.com/tidemark-ai/tidemark/channel"
 	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/internal/jsonscan"
 )
 
 // wireMessage has the fields of a message that are common to all types, and each type's own.
@@ -150,9 +149,13 @@ func take(raw json.RawMessage, out any, path ...string) bool {
 	if json.Unmarshal(whole, out) == nil {
 		return true
 	}
-	_ = jsonscan.Members(raw, func(key, value []byte) { // what is no object has none
-		take(value, out, append(slices.Clone(path), string(key))...)
-	})
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(raw, &fields) != nil { // it is no object
+		return false
+	}
+	for key, value := range fields {
+		take(value, out, append(slices.Clone(path), key)...)
+	}
 	return false
 }
 
