@@ -138,23 +138,30 @@ func (g *Ingress) content(ctx context.Context, c Channel, m Incoming, p Person, 
 		}
 		blocks = append(blocks, b)
 	}
+	var texts []string // a correction replaces the last: what stands for files is not lost with it
+	if len(notes) > 0 {
+		texts = append(texts, strings.Join(notes, "\n"))
+	}
 	switch words := m.Text; {
 	case strings.TrimSpace(words) == "": // a model takes no blank text
 	case m.Group != "":
-		notes = append(notes, plainLines(words, len(notes) > 0))
+		texts = append(texts, plainLines(words, len(notes) > 0))
 	default:
-		notes = append(notes, words)
+		texts = append(texts, words)
 	}
-	text := strings.Join(notes, "\n")
-	if m.Group != "" && len(blocks)+len(notes) > 0 {
-		text = "[" + strings.NewReplacer("[", "(", "]", ")").Replace(strings.TrimSpace(oneLine(m.Name)+" "+p.Name)) + "] " + text
+	if m.Group != "" && len(blocks)+len(texts) > 0 {
+		if len(texts) == 0 {
+			texts = []string{""}
+		}
+		texts[0] = "[" + strings.NewReplacer("[", "(", "]", ")").Replace(strings.TrimSpace(oneLine(m.Name)+" "+p.Name)) + "] " + texts[0]
 	}
 	switch {
-	case len(blocks) == 0 && text == "":
+	case len(blocks)+len(texts) == 0:
 		return tidemark.Message{}, nil
-	case len(blocks) == 0:
-		return tidemark.NewText(tidemark.User, text), nil
-	case text != "":
+	case len(blocks) == 0 && len(texts) == 1:
+		return tidemark.NewText(tidemark.User, texts[0]), nil
+	}
+	for _, text := range texts {
 		blocks = append(blocks, tidemark.Text(text))
 	}
 	return tidemark.Message{Role: tidemark.User, Content: blocks}, nil

@@ -73,7 +73,8 @@ func TestMedia(t *testing.T) {
 			if !strings.HasSuffix(text, "the words") || !strings.HasPrefix(text, row.note) || row.note == "" && text != "the words" {
 				t.Errorf("the text is %q, want %q", text, row.note)
 			}
-			if shown := content[0].Type; row.block != "" && (shown != row.block || len(content) != 2) || row.block == "" && len(content) != 1 {
+			// The words are a block of their own: a correction replaces them, and not the handle of a file.
+			if shown := content[0].Type; len(content) != 2 || content[1].Text != "the words" || row.block != "" && shown != row.block || row.block == "" && shown != tidemark.TypeText {
 				t.Errorf("%d blocks, the first %s; want %q", len(content), shown, row.block)
 			}
 			if keys := r.blobs.Keys(); row.kept != (len(keys) == 1 && keys[0] == "agents/main/artifacts/"+sum(row.have)) || !row.kept && len(keys) > 0 {

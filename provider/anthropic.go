@@ -161,8 +161,15 @@ func (a *Anthropic) appendThinking(b []byte, req tidemark.Request) []byte {
 			return b
 		}
 	}
+	const least = 1024 // tokens, and less than the bound on the reply
+	budget := a.Thinking
+	if most := a.bound(req); budget >= most { // the model answers with less: half is for the answer
+		if budget = most / 2; budget < least {
+			return b
+		}
+	}
 	b = append(b, `,"thinking":{"type":"enabled","budget_tokens":`...)
-	return append(strconv.AppendInt(b, int64(a.Thinking), 10), '}')
+	return append(strconv.AppendInt(b, int64(budget), 10), '}')
 }
 
 // appendTools appends the tool definitions; the last one is marked, for all of them.

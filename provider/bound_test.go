@@ -66,3 +66,28 @@ func TestReplyBound(t *testing.T) {
 		}
 	}
 }
+
+// TestThinkingWithinBound: who thinks within less than was asked for thinks less, or not at all, and the answer has room.
+func TestThinkingWithinBound(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		bound, thinking tidemark.Tokens
+		want            string
+	}{
+		{0, 16000, `"budget_tokens":16000},"max_tokens":24192`},
+		{16001, 16000, `"budget_tokens":16000},"max_tokens":16001`},
+		{16000, 16000, `"budget_tokens":8000},"max_tokens":16000`},
+		{8192, 16000, `"budget_tokens":4096},"max_tokens":8192`},
+		{2048, 16000, `"budget_tokens":1024},"max_tokens":2048`},
+		{2047, 16000, `}],"max_tokens":2047`},
+	} {
+		a := &Anthropic{Thinking: row.thinking}
+		if row.bound > 0 && !a.bounds.learn("m", 24192, &tidemark.APIError{Class: tidemark.ClassBadRequest,
+			Message: fmt.Sprintf("max_tokens: 24192 > %d, which is the maximum allowed number of output tokens for m", row.bound)}) {
+			t.Fatal("the bound is not read")
+		}
+		if body := string(a.body(tidemark.Request{Model: "m", Messages: []tidemark.Message{tidemark.NewText(tidemark.User, "hello")}})); !strings.Contains(body, row.want) {
+			t.Errorf("bound %d: sent %s", row.bound, body)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -21,6 +22,11 @@ func (a *Anthropic) valid(req tidemark.Request) *sending {
 	return valid(req, rules{
 		id: name, begins: true, failing: true, system: a.takesSystem(),
 		keep: func(b tidemark.Block, calling bool) bool {
+			for _, name := range [...]string{"thinking", "signature", "data"} {
+				if v := jsonscan.Find(b.Raw(), name); len(v) > 0 && v[0] != '"' {
+					return false // no API takes it so
+				}
+			}
 			if b.Type == tidemark.TypeRedactedThinking {
 				return scalar(jsonscan.Find(b.Raw(), "data")) != ""
 			}
@@ -91,7 +97,8 @@ type refusedPlace struct {
 }
 
 // placeIn finds the first place that a text names, as messages.3.content.1, messages[3].content[1],
-// messages.[3].content, /messages/3/content or ["body","messages",3,"content",1].
+// messages.[3].content, /messages/3/content, ["body","messages",3,"content",1], ('body', 'messages', 3) or
+// body -> messages -> 3. Gemini has all tools in one, as tools[0].function_declarations[3].
 func placeIn(text string) (p refusedPlace, ok bool) {
 	for _, list := range [...]string{"messages", "tools"} {
 		for rest := text; ; {
@@ -104,19 +111,27 @@ func placeIn(text string) (p refusedPlace, ok bool) {
 				continue
 			}
 			if n, err := strconv.Atoi(path[0]); err == nil && n >= 0 {
-				return refusedPlace{list, n, path[1:]}, true
+				p = refusedPlace{list, n, path[1:]}
+				if k, declared := p.number("function_declarations"); k >= 0 && list == "tools" {
+					p = declared
+					p.n = k
+				}
+				return p, true
 			}
 		}
 	}
 	return p, false
 }
 
-// pathOf are the words and numbers that text begins with, with dots, slashes, brackets and quotes between them.
+// pathOf are the words and numbers that text begins with, with dots, slashes, brackets and quotes between them, or an
+// arrow. A space is between them only beside a quote or an arrow: "messages, 3 of them" is no place.
 func pathOf(text string) (path []string) {
 	const most = 16
 	for len(path) < most {
-		word := strings.TrimLeft(text, `./[]"',`)
-		if between := len(text) - len(word); between == 0 || between > 4 {
+		word := strings.TrimLeft(text, `./[]"',\ ->`)
+		between := text[:len(text)-len(word)]
+		arrow := strings.TrimSpace(between) == "->"
+		if between == "" || len(between) > 4 || !arrow && (strings.ContainsAny(between, "->") || strings.Contains(between, " ") && !strings.ContainsAny(between, `"'`)) {
 			break
 		}
 		end := strings.IndexFunc(word, func(r rune) bool {
@@ -147,13 +162,10 @@ func (p refusedPlace) number(word string) (n int, rest refusedPlace) {
 	return -1, p
 }
 
-// quotedTool is the tool that an API names by its name: "Invalid schema for function 'look': …".
+// quotedTool is the tool that an API names by its name: "Invalid schema for function 'look': …", "Tool 'look' has …".
 func quotedTool(text string) string {
-	const word = "function '"
-	if _, rest, ok := strings.Cut(text, word); ok {
-		if name, _, ok := strings.Cut(rest, "'"); ok {
-			return name
-		}
+	if found := regexp.MustCompile("(?i)\\b(?:function|tool) ['\"`]([^'\"`]+)['\"`]").FindStringSubmatch(text); found != nil {
+		return found[1]
 	}
 	return ""
 }

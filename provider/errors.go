@@ -11,6 +11,7 @@ import (
 
 	tidemark "github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/jsonscan"
 )
 
 const (
@@ -38,7 +39,7 @@ var overflowTexts = [...]struct{ says, limit, asked string }{
 	{"exceeds maximum context length", `context length(?: of| \()([\d,]+)`, ""},                     // Ollama
 	{"exceeded max context length", "", ""},                                                         // Ollama
 	{"loaded with context length", `context length of only ([\d,]+)`, `first ([\d,]+) tokens`},      // LM Studio
-	{"greater than the context length", "", ""},                                                     // LM Studio
+	{"greater than the context length", `n_ctx: ([\d,]+)`, `n_keep: ([\d,]+)`},                      // LM Studio
 	{"exceed the configured limit", `configured limit of ([\d,]+)`, ""},                             // OpenAI: https://github.com/cline/cline/issues/5474
 	{"exceeds the context window", "", ""},                                                          // OpenAI Responses, LM Studio
 	{"context window exceeded", "", ""},                                                             // LiteLLM
@@ -205,7 +206,8 @@ type wireError struct {
 
 // parseError reads what an API says of a failure: Anthropic's {"error":{"type","message"}}, OpenAI's
 // {"error":{"message","type","code"}}, Ollama's {"error":"…"}, vLLM's {"message","type","code"},
-// FastAPI's {"detail":…}, Workers AI's {"internalCode","description"} and {"errors":[{"code","message"}]};
+// FastAPI's {"detail":…}, Workers AI's {"internalCode","description"} and {"errors":[{"code","message"}]},
+// OpenRouter's {"error":{"message","code","metadata":{"raw"}}} with one of these as text;
 // anything else is its own message.
 func parseError(body []byte) wireError {
 	var outer struct {
@@ -221,6 +223,7 @@ func parseError(body []byte) wireError {
 		Context   looseInt        `json:"n_ctx"` // llama.cpp
 		Prompt    looseInt        `json:"n_prompt_tokens"`
 		Errors    json.RawMessage `json:"errors"`
+		Metadata  json.RawMessage `json:"metadata"` // OpenRouter
 	}
 	if json.Unmarshal(body, &outer) != nil {
 		return wireError{Message: strings.TrimSpace(string(body))}
@@ -239,8 +242,14 @@ func parseError(body []byte) wireError {
 		if typ == "" {
 			typ = scalar(outer.Type)
 		}
-		return wireError{Type: typ, Message: scalar(outer.Message), ID: string(outer.RequestID), Param: scalar(outer.Param),
+		e := wireError{Type: typ, Message: scalar(outer.Message), ID: string(outer.RequestID), Param: scalar(outer.Param),
 			Limit: outer.Context.tokens(), Asked: outer.Prompt.tokens()}
+		if raw := scalar(jsonscan.Find(outer.Metadata, "raw")); raw != "" { // what the server behind it said
+			behind := parseError([]byte(raw))
+			e.Message += ": " + behind.Message
+			e.Param, e.Limit, e.Asked = or(e.Param, behind.Param), or(e.Limit, behind.Limit), or(e.Asked, behind.Asked)
+		}
+		return e
 	case len(outer.Detail) > 0:
 		return wireError{Message: scalar(outer.Detail)}
 	}
@@ -319,6 +328,9 @@ func streamError(body []byte, id, key string) *tidemark.APIError {
 
 // overflow adds what an error says of the window that the request exceeds.
 func (w wireError) overflow(e *tidemark.APIError) {
+	if n := namedLimit(w.Message); n > 0 && e.Class == tidemark.ClassBadRequest {
+		e.Class, w.Limit = tidemark.ClassOverflow, or(w.Limit, n)
+	}
 	if e.Class != tidemark.ClassOverflow {
 		return
 	}

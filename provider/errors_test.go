@@ -7,6 +7,7 @@ import (
 	"time"
 
 	tidemark "github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
 func TestStatusError(t *testing.T) {
@@ -58,6 +59,77 @@ func TestStatusError(t *testing.T) {
 				t.Errorf("got %#v", e)
 			}
 		})
+	}
+}
+
+// TestErrorBehind: of what a router passes on the words of the server behind it count.
+func TestErrorBehind(t *testing.T) {
+	t.Parallel()
+	const words = "This endpoint's maximum context length is 8192 tokens. However, you requested about 9120 tokens (5024 of text input, 4096 in the output)."
+	for name, raw := range map[string]any{
+		"text with an error": `{"error":{"message":"` + words + `"}}`,
+		"an error":           map[string]any{"error": map[string]any{"message": words}},
+		"text":               words,
+	} {
+		body, err := json.Marshal(map[string]any{"error": map[string]any{"message": "Provider returned error", "code": 400, "metadata": map[string]any{"raw": raw, "provider_name": "X"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range []*tidemark.APIError{statusError(http.StatusBadRequest, http.Header{}, body, "", time.Time{}), streamError(body, "", "")} {
+			if e.Class != tidemark.ClassOverflow || e.Limit != 8192 || e.Asked != 5024 || !strings.Contains(e.Message, "Provider returned error: This endpoint's") {
+				t.Errorf("%s: %+v", name, e)
+			}
+		}
+	}
+	for _, body := range []string{`{"error":{"message":"odd","metadata":{"raw":"ERROR"}}}`, `{"error":{"message":"odd","metadata":null}}`, `{"error":{"message":"odd","metadata":"x"}}`, `{"error":{"message":"odd","metadata":{"raw":null}}}`} {
+		if e := statusError(http.StatusBadRequest, http.Header{}, []byte(body), "", time.Time{}); e.Class != tidemark.ClassBadRequest || !strings.HasPrefix(e.Message, "odd") {
+			t.Errorf("%s: %+v", body, e)
+		}
+	}
+}
+
+// TestNamedLimit: a window is read from words that no table has; what bounds a reply, a text, a picture or a minute is none.
+func TestNamedLimit(t *testing.T) {
+	t.Parallel()
+	for says, want := range map[string]tidemark.Tokens{
+		"Too many input tokens: got 9120, model accepts up to 8192.":                                        8192,
+		"Maximum context size is 8k tokens, you sent more":                                                  8000,
+		"The prompt has 9120 tokens, which is over the limit of 8,192":                                      8192,
+		"Your prompt of 9120 tokens exceeds this model's 8192-token limit":                                  8192,
+		"Request has 140000 input tokens. This model supports at most 131072 tokens":                        131072,
+		"Context too long: the model is limited to 32768 tokens":                                            32768,
+		"input sequence length: 9120, maximum sequence length: 8192":                                        8192,
+		"max_tokens: 8192 > 4096, which is the maximum allowed number of output tokens for small":           0,
+		"This model supports at most 4096 completion tokens, whereas you provided 8192.":                    0,
+		"The model can generate at most 4096 tokens per request":                                            0,
+		"`max_tokens` must be less than or equal to `4096`":                                                 0,
+		"Invalid 'input': string too long. Expected a string with maximum length 1024, but got length 2000": 0,
+		"Invalid 'tools': array too long. Expected an array with maximum length 1280":                       0,
+		"Invalid 'tools[0].function.description': too long, at most 1024 tokens are supported":              0,
+		"messages.0.content.1: input too long, maximum 2000 tokens":                                         0,
+		"thinking.budget_tokens: Input should be greater than or equal to 1024":                             0,
+		"This request would exceed your organization's rate limit of 40,000 input tokens per minute":        0,
+		"messages: text content blocks must be non-empty, limit 100 tokens":                                 0,
+		"At least one of the image dimensions exceed max allowed size for many-image requests: 2000 pixels": 0,
+		"Input is too long for requested model.":                                                            0,
+		"unexpected context: error 2013 of request 123456":                                                  0,
+	} {
+		body, err := json.Marshal(map[string]any{"error": map[string]any{"type": "invalid_request_error", "message": says}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := statusError(http.StatusBadRequest, http.Header{}, body, "", time.Time{})
+		if e.Limit != want || want > 0 && e.Class != tidemark.ClassOverflow || want == 0 && e.Class == tidemark.ClassOverflow && !overflows(says) {
+			t.Errorf("%s: limit %d, %s", says, e.Limit, e.Class)
+		}
+	}
+	for says, want := range map[string]tidemark.Tokens{ // those of the table are read as it says
+		"invalid params, context window exceeds limit (2013)":                                                                  0,
+		"The number of tokens to keep from the initial prompt is greater than the context length (n_keep: 9120>= n_ctx: 8192)": 8192,
+	} {
+		if e := statusError(http.StatusBadRequest, http.Header{}, []byte(says), "", time.Time{}); e.Limit != want || e.Class != tidemark.ClassOverflow {
+			t.Errorf("%s: limit %d, %s", says, e.Limit, e.Class)
+		}
 	}
 }
 

@@ -29,17 +29,53 @@ type mediaRules struct {
 	more     bool // it takes what pictureField says
 }
 
-// batch is how many of the oldest pictures leave together when there are too many: each that leaves changes the prefix.
-const batch = 20
+// How many of the oldest pictures leave together when there are too many: each that leaves changes the prefix.
+const (
+	batch     = 20
+	manyBatch = 10 // where many is the bound
+)
 
 // pictures are those of a request, as they are looked at.
-type pictures struct{ all, nth int }
+type pictures struct {
+	all, nth int
+	newest   int // the last that is larger than it may be among many
+}
 
-// count counts the pictures before any is looked at, so that what is said of one does not hang on what comes of others.
-func (p *pictures) count(messages []tidemark.Message) {
+// count looks for how many pictures there are before any is judged, so that what is said of one does not hang on what
+// comes of others.
+func (p *pictures) count(messages []tidemark.Message, r mediaRules) {
 	for _, m := range messages {
 		p.all += m.Images()
 	}
+	if r.many == 0 || p.all <= r.many {
+		return
+	}
+	nth := 0
+	for _, m := range messages {
+		for _, b := range m.Content {
+			nth = p.wide(b, nth, r)
+		}
+	}
+}
+
+// wide counts the pictures of a block on from nth, and keeps which is the newest wide one.
+func (p *pictures) wide(b tidemark.Block, nth int, r mediaRules) int {
+	if b.Type == tidemark.TypeImage {
+		nth++
+		raw := jsonscan.Find(jsonscan.Find(b.Raw(), "source"), "data")
+		w, h := picture.OfBase64(bytes.Trim(raw, `"`))
+		if w == 0 { // it may be written in another way
+			data, _ := base64Data(raw)
+			w, h = picture.OfBase64(data)
+		}
+		if side := max(w, h); side > r.manySide && side <= r.side {
+			p.newest = nth
+		}
+	}
+	for _, c := range b.Content {
+		nth = p.wide(c, nth, r)
+	}
+	return nth
 }
 
 // medium returns what stands for a picture or a document, nil for itself.
@@ -106,19 +142,30 @@ func (p *pictures) unfit(data []byte, is string, r mediaRules) string {
 	switch side := max(w, h); {
 	case side > r.side:
 		return fmt.Sprintf("it has %d × %d pixels, and at most %d a side are taken", w, h, r.side)
-	case r.many > 0 && p.all > r.many && side > r.manySide:
+	case side > r.manySide && p.nth <= leaving(p.all, r.many, manyBatch):
 		return fmt.Sprintf("it has %d × %d pixels, and of more than %d pictures each may have %d a side", w, h, r.many, r.manySide)
 	}
 	return ""
 }
 
-// tooMany stands for a picture where there are more than may be: the oldest leave, many at once.
+// leaving is how many of the oldest leave of so many pictures, many at once, so that at most so many stay.
+func leaving(all, most, batch int) int {
+	if most == 0 || all <= most {
+		return 0
+	}
+	return (all - most + batch - 1) / batch * batch
+}
+
+// tooMany stands for a picture where there are more than may be: the oldest leave. Where a wide one stays, fewer may.
 func (p *pictures) tooMany(b tidemark.Block, r mediaRules, media string) *tidemark.Block {
-	over := p.all - r.most
-	if b.Type != tidemark.TypeImage || r.most == 0 || over <= 0 || p.nth > (over+batch-1)/batch*batch {
+	most, out := r.most, leaving(p.all, r.most, batch)
+	if few := leaving(p.all, r.many, manyBatch); p.newest > few {
+		most, out = r.many, few
+	}
+	if b.Type != tidemark.TypeImage || p.nth > out {
 		return nil
 	}
-	return leftOut(b, media, fmt.Sprintf("at most %d pictures are taken, and newer ones are", r.most))
+	return leftOut(b, media, fmt.Sprintf("at most %d pictures are taken, and newer ones are", most))
 }
 
 // leftOut is what the model is told in the place of a picture or a document.

@@ -72,6 +72,9 @@ func TestPlaces(t *testing.T) {
 		{"no place", "messages: 3 images are too many, 2.5 times", "", false, none},
 		{"a limit", "max_tokens: 3 > 2", "", false, none},
 
+		{"a tool by its name, quoted", "Tool 'look' has an invalid schema", "", false, tool("look")},
+		{"a count", "messages, 3 of them, are too many; messages - 3", "", false, none},
+
 		// Chat completions are sent: system; "Hello."; this, picture; system; text and calls; tool; tool; pictures and note.
 		{"chat: the system text", "odd", "messages[0].content", true, none},
 		{"chat: the first", "odd", "messages[1].content", true, of(0, 0, -1)},
@@ -83,6 +86,11 @@ func TestPlaces(t *testing.T) {
 		{"chat: the note", "odd", "messages.6.content.2", true, none},
 		{"chat: a tool", "odd", "tools[0].function.parameters", true, tool("look")},
 		{"chat: a tool by its name", "Invalid schema for function 'look': odd", "", true, tool("look")},
+		{"chat: Gemini's one tool", "* GenerateContentRequest.tools[0].function_declarations[1].parameters.properties[a].format: odd", "", true, tool("web.look")},
+		{"chat: Python's form", "[{'type': 'value_error', 'loc': ('body', 'messages', 2, 'content', 1, 'text'), 'msg': 'odd'}]", "", true, of(1, 2, -1)},
+		{"chat: JSON with spaces", `[{"loc": ["body", "messages", 3, "tool_calls", 1, "id"], "msg": "odd"}]`, "", true, of(3, 3, -1)},
+		{"chat: JSON in JSON", `{\"loc\": [\"body\", \"messages\", 2, \"content\", 1]}`, "", true, of(1, 2, -1)},
+		{"chat: arrows", "body -> tools -> 1 -> function -> parameters: odd", "", true, tool("web.look")},
 		{"chat: a name that is none of ours", "Invalid schema for function 'other': odd", "", true, none},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -106,6 +114,11 @@ func TestPlaces(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestNoPlace: a server that is down refuses no place.
+func TestNoPlace(t *testing.T) {
+	t.Parallel()
 	e := apiError(t, func() error {
 		_, err := tidemark.Complete(t.Context(), &Anthropic{BaseURL: refusing(t, http.StatusServiceUnavailable, `{"error":{"message":"messages.1.content.0"}}`), Transport: http.DefaultTransport}, placed(t))
 		return err

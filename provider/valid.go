@@ -75,7 +75,7 @@ func valid(req tidemark.Request, r rules) *sending {
 	if r.begins {
 		s.open()
 	}
-	s.seen.count(s.Messages)
+	s.seen.count(s.Messages, s.media)
 	for i := range s.Messages {
 		s.content(i)
 	}
@@ -210,6 +210,9 @@ func (s *sending) result(b tidemark.Block) *tidemark.Block {
 		case s.failing && b.IsError && c.Type != tidemark.TypeText: // "all content must be type `text` if `is_error` is true"
 			note := tidemark.Text("[" + c.Type + " left out: the result of a call that failed is text]")
 			fit = &note
+			if c.Type == tidemark.TypeImage {
+				s.seen.nth++
+			}
 		case c.Type == tidemark.TypeImage || c.Type == tidemark.TypeDocument:
 			fit = s.medium(c)
 		}

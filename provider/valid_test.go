@@ -201,6 +201,58 @@ func TestManyPictures(t *testing.T) {
 	}
 }
 
+// TestManyWidePictures: the newest pictures stay whatever their size, and among them as few as the API takes beside a wide
+// one; which leave changes in steps.
+func TestManyWidePictures(t *testing.T) {
+	t.Parallel()
+	wide, small := pngOf(4032, 3024), pngOf(600, 400)
+	sent := func(pictures ...string) []string {
+		var messages []string
+		for i, data := range pictures {
+			if i%2 == 0 {
+				messages = append(messages, userJSON(pictureJSON("image/png", data)), replyJSON(textJSON("Seen.")))
+				continue
+			}
+			id := "c" + strings.Repeat("x", i)
+			messages = append(messages, replyJSON(`{"type":"tool_use","id":"`+id+`","name":"look","input":{}}`),
+				userJSON(`{"type":"tool_result","tool_use_id":"`+id+`","content":[`+pictureJSON("image/png", data)+`]}`), replyJSON(textJSON("Seen.")))
+		}
+		fit := (&Anthropic{}).valid(hostileRequest(t, messages))
+		if err := tidemarktest.CheckAnthropic(fit.Request); err != nil {
+			t.Errorf("%d pictures: %v", len(pictures), err)
+		}
+		var left []string
+		for _, m := range fit.Messages {
+			for _, b := range append(slices.Clone(m.Content), inResults(m)...) {
+				if b.Type == tidemark.TypeImage {
+					left = append(left, string(b.Raw()))
+				}
+			}
+		}
+		return left
+	}
+	for _, row := range []struct{ all, left int }{{20, 20}, {21, 11}, {22, 12}, {30, 20}, {31, 11}, {120, 20}} {
+		if left := sent(slices.Repeat([]string{wide}, row.all)...); len(left) != row.left {
+			t.Errorf("of %d wide pictures %d are sent, want %d", row.all, len(left), row.left)
+		}
+	}
+	many := slices.Repeat([]string{small}, 24)
+	if left := sent(append(many, wide)...); len(left) != 15 || !strings.Contains(left[14], wide) {
+		t.Errorf("of 24 small ones and a wide one %d are sent", len(left))
+	}
+	if left := sent(append([]string{wide}, many...)...); len(left) != 24 || strings.Contains(strings.Join(left, ""), wide) {
+		t.Errorf("of a wide one and 24 small ones %d are sent", len(left))
+	}
+}
+
+// inResults are the blocks of the results of a message.
+func inResults(m tidemark.Message) (out []tidemark.Block) {
+	for _, b := range m.Content {
+		out = append(out, b.Content...)
+	}
+	return out
+}
+
 // TestThinkingInARound: what a model thought before it called goes back as it came; of what another provider thought
 // nothing does, and the round goes on without.
 func TestThinkingInARound(t *testing.T) {
@@ -218,6 +270,8 @@ func TestThinkingInARound(t *testing.T) {
 		{"redacted", `{"type":"redacted_thinking","data":"hm"}`, "", true, true},
 		{"unsigned", `{"type":"thinking","thinking":"hm","signature":""}`, "", false, false},
 		{"unsigned, of an endpoint that signs none", `{"type":"thinking","thinking":"hm","signature":""}`, "https://example.org", true, true},
+		{"signed with a number", `{"type":"thinking","thinking":"hm","signature":12}`, "https://example.org", false, false},
+		{"redacted to a number", `{"type":"redacted_thinking","data":12,"x":"hm"}`, "", false, false},
 		{"none", "", "", false, false},
 	} {
 		t.Run(row.name, func(t *testing.T) {

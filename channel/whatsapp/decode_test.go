@@ -149,6 +149,52 @@ func TestOdd(t *testing.T) {
 	}
 }
 
+// TestOddFields: one field of another form takes nothing else of a message with it, and what is not readable is noted.
+func TestOddFields(t *testing.T) {
+	note := func(kind string) string {
+		return "[A message of type \"" + kind + "\" came, whose content is not known here.]"
+	}
+	for _, row := range []struct {
+		fields, text string
+		note, odd    bool // odd: something is not read
+	}{
+		{`"type":"text","text":{"body":"hi"},"context":{"forwarded":"true"}`, "[Forwarded] hi", false, false},
+		{`"type":"text","text":{"body":"hi"},"context":{"forwarded":"false","frequently_forwarded":0}`, "hi", false, false},
+		{`"type":"text","text":{"body":"hi"},"context":"str"`, "hi", false, true},
+		{`"type":"text","text":{"body":"hi"},"context":{"from":7,"id":"wamid.B","forwarded":true}`, "[Forwarded] hi", false, true},
+		{`"type":"text","text":{"body":"hi"},"system":"boo"`, "hi", false, true},
+		{`"type":"text","order":[],"text":{"body":"hi"}`, "hi", false, true},
+		{`"type":"text","text":{"body":"hi"},"group_id":null,"contacts":{"a":1},"errors":"x","referral":{"source_url":7}`, "hi", false, true},
+		{`"text":{"body":"hi"}`, "hi", false, false},
+		{`"type":7,"text":{"body":"hi"}`, "hi", false, true},
+		{`"type":"image","image":{"id":"77","caption":"hi","voice":"no"}`, "hi", false, true},
+		{`"type":"edit","edit":{"original_message_id":"wamid.A0","message":{"type":"text","text":{"body":"at eight"},"context":"x"}}`, "at eight", false, true},
+		{`"type":"image","image":"oops"`, note("image"), true, true},
+		{`"type":"text","text":"plain"`, note("text"), true, true},
+		{`"type":"text","text":{"body":7}`, note("text"), true, true},
+		{`"type":"interactive","interactive":"x"`, note("interactive"), true, true},
+		{`"type":"location","location":{"latitude":[1]}`, note("location"), true, true},
+		{`"type":"edit","edit":"zz"`, note("edit"), true, true},
+		{`"type":"edit","edit":{"original_message_id":"wamid.A0","message":{"type":"text","text":"plain"}}`, note("edit"), true, true},
+		{`"hologram":{}`, "[A message came, whose content is not known here.]", true, true},
+	} {
+		out := decode(t, said(row.fields))
+		m := out[len(out)-1].Message
+		switch {
+		case m == nil || m.Text != row.text || m.Note != row.note || m.Reply.Peer != "15557654321" || m.ID != "wamid.A1":
+			t.Errorf("%s: %+v", row.fields, m)
+		case row.odd != (out[0].Odd != ""):
+			t.Errorf("%s: noted %q", row.fields, out[0].Odd)
+		case (m.Edits != "") != (row.text == "at eight") || (m.Quoted != "") != strings.Contains(row.fields, "wamid.B"):
+			t.Errorf("%s: edits %q, quotes %q", row.fields, m.Edits, m.Quoted)
+		}
+	}
+	value := []byte(`{"object":"whatsapp_business_account","entry":[{"changes":[{"field":"messages","value":{"metadata":{"display_phone_number":15550001111,"phone_number_id":"4400"},"messages":[{"from":"1","id":"wamid.A1","type":"text","text":{"body":"hi"}}]}}]}]}`)
+	if out := decode(t, value); len(out) != 2 || out[0].Odd != "value of messages" || out[1].Message == nil || out[1].Message.Text != "hi" {
+		t.Errorf("a number that is a number: %+v", out)
+	}
+}
+
 func TestPeople(t *testing.T) {
 	for _, row := range []struct {
 		name, fields string

@@ -124,9 +124,8 @@ func (d *decoding) change(raw json.RawMessage) {
 		d.odd("field " + ch.Field)
 		return
 	}
-	if json.Unmarshal(ch.Value, &v) != nil {
+	if !take(ch.Value, &v) {
 		d.odd("value of " + ch.Field)
-		return
 	}
 	for _, raw := range list(v.Updates) {
 		d.update(v.Metadata.ID, raw)

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tidemark-ai/tidemark/channel"
@@ -26,8 +27,8 @@ type wireMessage struct {
 	Context struct {
 		From      string `json:"from"`
 		ID        string `json:"id"`
-		Forwarded bool   `json:"forwarded"`
-		Often     bool   `json:"frequently_forwarded"`
+		Forwarded flag   `json:"forwarded"`
+		Often     flag   `json:"frequently_forwarded"`
 		Product   *struct {
 			ID string `json:"product_retailer_id"`
 		} `json:"referred_product"`
@@ -124,14 +125,63 @@ type wireOrder struct {
 	} `json:"product_items"`
 }
 
-// message adds a message, or what it stands for.
-func (d *decoding) message(v wireValue, contacts []wireContact, raw json.RawMessage) {
-	var m wireMessage
-	if json.Unmarshal(raw, &m) != nil || m.ID == "" {
-		d.odd("message")
-		return
+// flag is whether something is so, in whatever form: a forwarded message is nobody's command.
+type flag bool
+
+// UnmarshalJSON exists because of these forms.
+func (f *flag) UnmarshalJSON(data []byte) error {
+	switch strings.Trim(string(data), `"`) {
+	case "null", "false", "0", "":
+	default:
+		*f = true
+	}
+	return nil
+}
+
+// take reads an object field by field where it cannot be read at once, and reports whether all of it was read. Of a field
+// of another form than it has the rest of the object does not hang.
+func take(raw json.RawMessage, out any, path ...string) bool {
+	var whole []byte
+	for _, key := range path {
+		whole = append(json.AppendString(append(whole, '{'), key), ':')
+	}
+	whole = append(append(whole, raw...), strings.Repeat("}", len(path))...)
+	if json.Unmarshal(whole, out) == nil {
+		return true
+	}
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(raw, &fields) != nil { // it is no object
+		return false
+	}
+	for key, value := range fields {
+		take(value, out, append(slices.Clone(path), key)...)
+	}
+	return false
+}
+
+// read reads a message, false for one that is none or was there before.
+func (d *decoding) read(raw json.RawMessage, what string) (m wireMessage, ok bool) {
+	all := take(raw, &m)
+	if m.ID == "" {
+		d.odd(what)
+		return m, false
 	}
 	if !d.first("message", m.ID) {
+		return m, false
+	}
+	if m.Type == "" && m.Text.Body != "" {
+		m.Type = "text"
+	}
+	if !all {
+		d.odd(what + " with a field of another form")
+	}
+	return m, true
+}
+
+// message adds a message, or what it stands for.
+func (d *decoding) message(v wireValue, contacts []wireContact, raw json.RawMessage) {
+	m, ok := d.read(raw, "message")
+	if !ok {
 		return
 	}
 	m.From = phone(m.From)
@@ -169,23 +219,24 @@ func (d *decoding) fill(in *channel.Incoming, m wireMessage) bool {
 		in.Revokes = m.Revoke.ID
 		return true
 	case m.Type == "edit" && m.Edit != nil && m.Edit.ID != "" && m.Edit.Message != nil:
-		in.Edits = m.Edit.ID
 		if in.Text, _, ok = content(*m.Edit.Message); ok && in.Text != "" { // the file stays as it was sent
+			in.Edits = m.Edit.ID
 			return true
 		}
-	case m.Type == "reaction": // it says nothing that would be read
 	default:
 		if in.Text, in.Media, ok = content(m); ok {
 			return true
 		}
-		if m.Type != "" {
-			d.odd(strings.TrimSpace("message of type " + m.Type + " " + firstCode(m.Errors)))
-			in.Note, in.Text = true, fmt.Sprintf("[A message of type %q came, whose content is not known here.]", word(m.Type))
-			return true
-		}
 	}
 	d.odd(strings.TrimSpace("message of type " + m.Type + " " + firstCode(m.Errors)))
-	return false
+	if m.Type == "reaction" { // it says nothing that would be read
+		return false
+	}
+	in.Note, in.Text = true, "[A message came, whose content is not known here.]"
+	if m.Type != "" {
+		in.Text = fmt.Sprintf("[A message of type %q came, whose content is not known here.]", word(m.Type))
+	}
+	return true
 }
 
 // word is a word of the platform's, bounded and without what could look like ours.
@@ -200,12 +251,8 @@ func word(s string) string {
 
 // echo adds what the owner wrote to a person by the app. It is of that person's conversation.
 func (d *decoding) echo(v wireValue, contacts []wireContact, raw json.RawMessage) {
-	var m wireMessage
-	if json.Unmarshal(raw, &m) != nil || m.ID == "" {
-		d.odd("echo")
-		return
-	}
-	if !d.first("message", m.ID) {
+	m, ok := d.read(raw, "echo")
+	if !ok {
 		return
 	}
 	m.From, m.UserID, m.Parent = phone(m.To), m.ToID, ""
