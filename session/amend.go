@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/host"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
@@ -71,9 +73,15 @@ func (s *Session) amend(ctx context.Context, r *run, q queued, text string) erro
 	if err != nil {
 		return err
 	}
+	found, err := s.amendedStmts(ctx, e, a)
+	if err != nil {
+		return err
+	}
+	stmts = append(stmts, found...)
 	if err := s.last(ctx, r, append(stmts, s.eventStmt(r.Log, event))...); err != nil {
 		return fmt.Errorf("amend entry %s: %w", e.ID, err)
 	}
+	s.lately.Store(nil)
 	s.hub.send(Notice{Type: NoticeEvent, Run: r.ID, Event: &event})
 	return nil
 }
@@ -90,14 +98,70 @@ func (s *Session) amended(ctx context.Context, log string, by tidemark.Origin, m
 	return e, err == nil, err
 }
 
-// corrected puts words in the place of the last text of a message; files and the line that says what it answers stay.
+// amendedAt is where what a message reads now stands among the pieces of its text, with the time of the amendment: behind
+// all that it ever said.
+const amendedAt = 1 << 50
+
+// amendedStmts have recall find a message by what it reads now, and say so where it is found by what it read, and who answers
+// it quote that.
+func (s *Session) amendedStmts(ctx context.Context, e tidemark.Entry, a Amendment) ([]tidemark.Stmt, error) {
+	if err := s.open(ctx, pieceTables); err != nil {
+		return nil, err
+	}
+	home, err := s.homeOf(ctx, e.Seq)
+	if err != nil {
+		return nil, err
+	}
+	now := a.Text
+	if a.Revokes != "" {
+		now = takenBack
+	}
+	stmts, err := s.pieceStmt(home, e.Seq, amendedAt+s.Runtime.Now().UnixMilli(), now)
+	if s.made.here(ledgerTables) {
+		stmts = append(stmts, tidemark.Stmt{SQL: `UPDATE heard SET said = ? WHERE key = ? AND message = ?`,
+			Args: []any{clip.Line(now, maxQuoted), string(s.Key), e.Origin.Message}})
+	}
+	return stmts, err
+}
+
+// amendedPieces are what some messages read now, of those that were amended.
+func (s *Session) amendedPieces(ctx context.Context, entries []tidemark.Entry) (map[int64]piece, error) {
+	if ok, err := s.has(ctx, pieceTables); err != nil || !ok || len(entries) == 0 {
+		return nil, err
+	}
+	seqs := make([]int64, len(entries))
+	for i, e := range entries {
+		seqs[i] = e.Seq
+	}
+	rows, err := s.DB.Query(ctx, `SELECT p.seq, p.at, p.size, p.text FROM json_each(?) j JOIN pieces p ON p.seq = j.value AND p.at >= ? ORDER BY p.at DESC LIMIT ?`,
+		mustJSON(seqs), amendedAt, MaxK*4)
+	if err != nil {
+		return nil, fmt.Errorf("recall: what was amended: %w", err)
+	}
+	return s.piecesOf(ctx, rows), nil
+}
+
+// over is what recall shows of a message that was amended, where it is found by what it read before.
+func (p piece) over(text string) string {
+	if p.amended == reasonRevoke {
+		return text + "\n" + takenBack
+	}
+	return text + "\n[The person corrected this message. It reads now: " + clip.To(p.text, maxRead) + "]"
+}
+
+// corrected puts words in the place of the last text of a message; files, the note of one that no model reads, and the line
+// that says what it answers stay.
 func corrected(id tidemark.EntryID, m tidemark.Message, text string) []tidemark.Edit {
 	for i, b := range slices.Backward(m.Content) {
+		if b.Type == tidemark.TypeText && strings.HasPrefix(b.Text, "[") && strings.HasSuffix(b.Text, "]") {
+			break
+		}
 		if b.Type == tidemark.TypeText {
 			return []tidemark.Edit{{From: id, Block: i + 1, Blocks: []tidemark.Block{tidemark.Text(text)}}}
 		}
 	}
-	return []tidemark.Edit{{From: id, Block: 1, Blocks: []tidemark.Block{m.Content[0], tidemark.Text(text)}}}
+	last := len(m.Content)
+	return []tidemark.Edit{{From: id, Block: last, Blocks: []tidemark.Block{m.Content[last-1], tidemark.Text(text)}}}
 }
 
 // emptied takes all blocks of a message away, with a line in their place: calls and answers behind it need a message there.
@@ -114,11 +178,15 @@ func emptied(id tidemark.EntryID, m tidemark.Message) []tidemark.Edit {
 func amendments(marks []host.Mark) []host.Mark {
 	var out []host.Mark
 	for _, m := range marks {
-		if slices.Contains(m.Overlay.By, amendBy) && (m.Overlay.Reason == reasonEdit || m.Overlay.Reason == reasonRevoke) {
+		if amends(m.Overlay) {
 			out = append(out, m)
 		}
 	}
 	return out
+}
+
+func amends(o tidemark.Overlay) bool {
+	return slices.Contains(o.By, amendBy) && (o.Reason == reasonEdit || o.Reason == reasonRevoke)
 }
 
 // quietly ends a run whose inputs want no answer: they stand in the log, and nobody is asked.

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -17,6 +19,13 @@ func overApp(peer, id, text string) session.Input {
 func (h *harness) amend(peer, id string, a session.Amendment) {
 	in := session.Amend(a)
 	in.ID, in.Origin = id, tidemark.Origin{From: tidemark.FromPerson, Channel: "whatsapp", Peer: peer, Message: id}
+	h.post(in)
+}
+
+// hear posts what a person wrote over a channel, with pictures and files.
+func (h *harness) hear(peer, id string, content ...tidemark.Block) {
+	in := overApp(peer, id, "")
+	in.Message.Content = content
 	h.post(in)
 }
 
@@ -86,4 +95,40 @@ func TestQuiet(t *testing.T) {
 	if got := h.post(overApp("ann", "m2", "fine")); got == "" {
 		t.Error("the next message is not answered")
 	}
+}
+
+// TestAmendedIsFound: recall finds a message by what it reads now and says so where it is found by what it read; nothing of
+// a message that was taken back is pushed. A caption that comes later stands beside its picture, however large, and the note
+// of a file stays.
+func TestAmendedIsFound(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, session.Settings{})
+	h.stop()
+	h.strategies = []compaction.Strategy{compaction.Pointer{}, compaction.Summary{}}
+	h.open()
+	h.hear("ann", "m1", tidemark.Text("the code of my walnut cupboard is 4471"))
+	h.hear("ann", "m2", tidemark.Text("the code of my cellar door is 9313"))
+	h.hear("ann", "m3", block(t, `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"`+strings.Repeat("QUJD", 100_000)+`"}}`))
+	h.hear("ann", "m4", tidemark.Text("[document plan.docx: application/msword, 20000 bytes]"), tidemark.Text("read this please"))
+	h.amend("ann", "e1", session.Amendment{Edits: "m1", Text: "the code of my oak wardrobe is 5582"})
+	h.amend("ann", "e2", session.Amendment{Revokes: "m2"})
+	h.amend("ann", "e3", session.Amendment{Edits: "m3", Text: "my cat"})
+	h.amend("ann", "e4", session.Amendment{Edits: "m4", Text: "read this, please!"})
+	for query, want := range map[string]string{"oak wardrobe code 5582": "oak wardrobe is 5582", "walnut cupboard": "reads now: the code of my oak wardrobe is 5582", "cellar door code": "took this message back"} {
+		found, err := h.Recall(t.Context(), session.Wanted{Query: query})
+		if err != nil || len(found.Results) == 0 || !strings.Contains(found.Results[0].Text, want) {
+			t.Errorf("%s: %+v, %v", query, found, err)
+		}
+	}
+	for _, q := range []string{"what is the code of my cellar door?", "what is the code of my walnut cupboard?"} {
+		h.say(q)
+		if note := h.model.last().Note; strings.Contains(note, "9313") || strings.Contains(note, "4471") {
+			t.Errorf("pushed: %s", note)
+		}
+	}
+	raw, err := json.Marshal(h.sent())
+	if err != nil || strings.Contains(string(raw), "tidemark_blob") || !strings.Contains(string(raw), `QUJDQUJD"`) {
+		t.Errorf("%v: sent %.300s", err, raw)
+	}
+	h.sentInOrder([]string{"oak wardrobe", "my cat", "plan.docx", "read this, please!"})
 }

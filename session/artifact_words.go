@@ -208,19 +208,21 @@ func (s *Session) pieceStmts(m tidemark.Message, home string, id tidemark.EntryI
 		next = -1
 		step = tidemark.Stmt{SQL: `DELETE FROM unread WHERE key = ? AND entry = ? AND at = ?`, Args: []any{string(s.Key), string(id), at}, Want: 1}
 	}
-	text = strings.ToValidUTF8(text, " ")
+	piece, err := s.pieceStmt(home, seq, int64(at), strings.ToValidUTF8(text, " "))
+	return append([]tidemark.Stmt{step}, piece...), next, err
+}
+
+// pieceStmt puts a text into the index as a piece of a message.
+func (s *Session) pieceStmt(home string, seq, at int64, text string) ([]tidemark.Stmt, error) {
 	packed, err := archive.Gzip([]byte(text))
-	if err != nil {
-		return nil, 0, err
-	}
-	return []tidemark.Stmt{step, {
+	return []tidemark.Stmt{{
 		SQL: `INSERT INTO pieces(n, key, seq, at, size, text) SELECT coalesce(max(n), 0) + 1, ?, ?, ?, ?, ? FROM pieces WHERE true ON CONFLICT(seq, at) DO UPDATE SET size = excluded.size, text = excluded.text
 			WHERE excluded.size >= pieces.size`,
 		Args: []any{string(s.Key), seq, at, len(text), packed},
 	}, {
 		SQL:  `INSERT INTO piece_words(rowid, home, terms) SELECT n, ?, ? FROM pieces p WHERE seq = ? AND at = ? AND NOT EXISTS (SELECT 1 FROM piece_words WHERE rowid = p.n)`,
 		Args: []any{home, s.Stemmer.Row(text), seq, at},
-	}}, next, nil
+	}}, err
 }
 
 // seam returns where to cut a text: behind a line or a word near its end, and never within a character.
@@ -243,6 +245,8 @@ type piece struct {
 	at   int
 	text string
 	lost bool // it is damaged: what was found in it cannot be shown
+	// amended says how the person amended the message, "" for not at all: the text is, or says, what it reads now.
+	amended string
 }
 
 // piecesWith finds the messages of some time that match a query of the index deep in a long text: for each the
@@ -302,7 +306,14 @@ func (s *Session) piecesOf(ctx context.Context, rows []tidemark.Row) map[int64]p
 			text = nil
 			s.readAgain(ctx, r.Int(0), r.Int(1))
 		}
-		out[r.Int(0)] = piece{int(r.Int(1)), string(text), err != nil}
+		p := piece{at: int(r.Int(1)), text: string(text), lost: err != nil}
+		if p.at >= amendedAt {
+			p.at, p.amended = 0, reasonEdit
+			if p.text == takenBack {
+				p.amended = reasonRevoke
+			}
+		}
+		out[r.Int(0)] = p
 	}
 	return out
 }
@@ -354,11 +365,19 @@ func (s *Session) texts(ctx context.Context, entries []tidemark.Entry, found map
 	if err != nil {
 		return err
 	}
+	now, err := s.amendedPieces(ctx, entries)
+	if err != nil {
+		return err
+	}
 	var sh shelf
 	for i, e := range entries {
 		m := stored[i]
 		p, ok := found[e.Seq]
 		lost := p.lost
+		a, amended := now[e.Seq]
+		if amended && p.amended != "" { // it is shown whole, beside what it read before
+			p, ok = piece{}, false
+		}
 		if !ok || lost {
 			p, ok = first[e.Seq]
 			lost = lost || p.lost
@@ -372,6 +391,9 @@ func (s *Session) texts(ctx context.Context, entries []tidemark.Entry, found map
 			p.text = strings.ToValidUTF8(p.text, "")
 		}
 		p.lost = lost
+		if amended {
+			p.text, p.amended = a.over(p.text), a.amended
+		}
 		use(e, m.Role, p)
 	}
 	return nil

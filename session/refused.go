@@ -50,7 +50,7 @@ func (s *Session) setAside(ctx context.Context, r *run, why error) ([]tidemark.S
 	edits := firstEdits(items, -1, *api,
 		func(_ int, b tidemark.Block) bool { return b.Type != tidemark.TypeText && speaksOf(*api, b.Type) },
 		func(_ int, b tidemark.Block) bool {
-			return b.Type != tidemark.TypeText && (speaksOf(*api, mediaWords[:]...) || !speaksOf(*api, append(otherWords[:], "model", "system")...))
+			return b.Type != tidemark.TypeText && (speaksOf(*api, mediaWords[:]...) || !speaksOf(*api, slices.Concat(otherWords[:], []string{"model", "system"})...))
 		})
 	if len(edits) == 0 {
 		return nil, nil

@@ -138,6 +138,15 @@ func (s *Session) layout(ctx context.Context, placed []compaction.Placed) ([]com
 		if err := json.Unmarshal(e.Payload, &o); err != nil {
 			return nil, layout, fmt.Errorf("read overlay %s: %w", e.ID, err)
 		}
+		if amends(o) && bytes.Contains(e.Payload, []byte(blobField)) { // the words stand beside a file as it is stored
+			for i := range o.Edits {
+				m, err := s.hydrate(ctx, tidemark.Message{Content: o.Edits[i].Blocks})
+				if err != nil {
+					return nil, layout, fmt.Errorf("read overlay %s: %w", e.ID, err)
+				}
+				o.Edits[i].Blocks = m.Content
+			}
+		}
 		rows[e.Seq] = o
 	}
 	shown := make([]compaction.Replacement, len(layout.Shown))

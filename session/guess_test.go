@@ -1,0 +1,64 @@
+package session_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/session"
+)
+
+// TestGuess: what is refused for what it says fails its turn, and not those behind it; what a tool answered not even that.
+// Where everything is refused, nothing is lost of what stood there.
+func TestGuess(t *testing.T) {
+	t.Parallel()
+	bad := func(message, param string) tidemark.APIError {
+		return tidemark.APIError{Class: tidemark.ClassBadRequest, Status: http.StatusBadRequest, Message: message, Param: param}
+	}
+	for name, refusal := range map[string]tidemark.APIError{
+		"azure":    bad("The response was filtered due to the prompt triggering Azure OpenAI's content management policy. Please read https://go.test/model-token-filter", "prompt"),
+		"deepseek": bad("Content Exists Risk", ""),
+		"openai":   bad("Invalid prompt: your prompt was flagged. https://platform.test/docs/guides/reasoning", ""),
+		"silent":   {Class: tidemark.ClassRefusal, Status: http.StatusOK, Message: "the model declined to answer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t, session.Settings{})
+			h.agent.call = func(c tidemark.Block) tidemark.Block { return tidemark.ToolResult(c.ID, "POISON of a tool", false) }
+			all, called := false, true
+			h.model.set(func(_ int, req tidemark.Request) (tidemark.Message, error) {
+				raw, err := json.Marshal(req.Messages)
+				if all || strings.Contains(string(raw), "POISON") {
+					err = &refusal
+				}
+				if !called {
+					called = true
+					return tidemark.Message{Role: tidemark.Assistant, Content: []tidemark.Block{tidemark.ToolUse("c1", "look", []byte(`{}`))}}, err
+				}
+				return tidemark.Message{}, err
+			})
+			h.say("first")
+			if got := h.say("POISON of a person"); !strings.HasPrefix(got, "error: ") {
+				t.Errorf("answered %q", got)
+			}
+			for _, said := range []string{"second", "third"} {
+				if got := h.say(said); strings.HasPrefix(got, "error: ") {
+					t.Errorf("%s: %s", said, got)
+				}
+			}
+			h.sentInOrder([]string{"first", "Refused by the model's API", "second", "third"})
+			called = false
+			if got := h.say("fourth, with a tool"); strings.HasPrefix(got, "error: ") {
+				t.Errorf("fourth: %s", got)
+			}
+			all = true
+			h.say("fifth")
+			h.say("sixth")
+			all = false
+			h.say("seventh")
+			h.sentInOrder([]string{"fifth", "sixth", "seventh"})
+		})
+	}
+}
