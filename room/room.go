@@ -18,57 +18,84 @@ import (
 	"github.com/tidemark-ai/tidemark/snapshot"
 )
 
-// Ports is what a room may use of its session.
+// Ports is what a room may use of its session, by noun: a room holds those that it uses.
 type Ports struct {
+	Self
+	History
+	Work
+	Mail
+	View
+	Past Past
+}
+
+// Self is the conversation, and what every room needs.
+type Self struct {
 	Key     tidemark.Key
 	DB      tidemark.DB
-	Log     *host.Log
+	Made    *Made // of the tables in DB
 	Runtime tidemark.Runtime
+	Life    context.Context // ends with the session
+	// Zone is where the agent is.
+	Zone func() *time.Location
+	// MayChange reports whether what somebody says may change the conversation.
+	MayChange func(o tidemark.Origin) bool
+	// Warn logs a failure that nobody waits for; Observe counts something for metrics, and how it went: both are names.
+	Warn    func(what string, err error)
+	Observe func(kind, how string, count int)
+	Logger  *slog.Logger
+}
+
+// History is what was said.
+type History struct {
+	Log *host.Log
 	// Current returns the id of the log that the conversation stands in.
 	Current func(ctx context.Context) (string, error)
 	// Segments returns a log and those that it continues as a branch.
 	Segments func(ctx context.Context, log string) (map[string]bool, error)
 	// Reaches reports whether an entry is of this conversation.
 	Reaches func(ctx context.Context, e tidemark.Entry) (bool, error)
-	// MayChange reports whether what somebody says may change the conversation.
-	MayChange func(o tidemark.Origin) bool
 	// Logs returns the logs of the conversation, newest first.
 	Logs func(ctx context.Context) ([]string, error)
 	// Settled is the position up to which it is decided which turns recall finds.
 	Settled func(ctx context.Context) (int64, error)
 	// Texts gives those of some messages to use that recall finds, each with its text or the beginning of a long one.
 	Texts func(ctx context.Context, seqs []int64, use func(e tidemark.Entry, text string)) error
+	// Words reads a message of an entry without large blocks that have no words. done gives back the memory that it holds.
+	Words func(ctx context.Context, e tidemark.Entry) (m tidemark.Message, done func(), err error)
+	// MarksOf is what rooms know of some entries, see Marker.
+	MarksOf func(ctx context.Context, ids []tidemark.EntryID) (map[tidemark.EntryID]Mark, error)
+	// Announce writes an event with what else is to be written, and tells it to who listens.
+	Announce func(ctx context.Context, log string, e tidemark.Event, stmts ...tidemark.Stmt) error
+	// Note appends a message to a log in which no turn is in work, with an event and what else is written before it, and
+	// tells both; tidemark.ErrConflict where a turn is, or a message came meanwhile.
+	Note func(ctx context.Context, log string, e tidemark.Entry, m tidemark.Message, ev tidemark.Event, stmts ...tidemark.Stmt) error
+}
+
+// Work is what is done later; see Waker.
+type Work struct {
 	// Due and Undue return what makes a kind of work due at a time, and what ends that.
 	Due   func(kind string, at time.Time, data string) tidemark.Stmt
 	Undue func(kind string) tidemark.Stmt
-	// Alarm has the host wake the session for what is due; Life ends with the session.
+	// Alarm has the host wake the session for what is due.
 	Alarm func(ctx context.Context)
-	Life  context.Context
-	// Outbox returns what keeps something for the agent until it has it, once for an id; Tell tells it at once. Agent is
-	// who owns the session: what it can take is found by type assertion.
+}
+
+// Mail is what the agent is told; see Reporter.
+type Mail struct {
+	// Agent is who owns the session: what it can take is found by type assertion.
+	Agent any
+	// Outbox returns what keeps something for the agent until it has it, once for an id; Tell tells it at once.
 	Outbox func(id, kind string, payload any) []tidemark.Stmt
 	Tell   func(ctx context.Context)
-	Agent  any
-	// Announce writes an event with what else is to be written, and tells it to who listens.
-	Announce func(ctx context.Context, log string, e tidemark.Event, stmts ...tidemark.Stmt) error
-	// MarksOf is what rooms know of some entries, see Marker.
-	MarksOf func(ctx context.Context, ids []tidemark.EntryID) (map[tidemark.EntryID]Mark, error)
+}
+
+// View is what the model sees, and how it is made smaller.
+type View struct {
 	// EvictedAt is when an entry of the present session left the view, the zero time if it is there.
 	EvictedAt func(ctx context.Context, id tidemark.EntryID) (time.Time, error)
 	// Strategies and Limit are how the view is made smaller, and when.
 	Strategies func() []compaction.Strategy
 	Limit      func() tidemark.Tokens
-	// Warn logs a failure that nobody waits for; Observe counts for metrics.
-	Warn    func(what string, err error)
-	Observe func(kind, how string, count int)
-	Logger  *slog.Logger
-	// Past is what may be asked of the snapshots of the conversation.
-	Past Past
-	// Note appends a message to a log in which no turn is in work, with an event and what else is written before it, and
-	// tells both; tidemark.ErrConflict where a turn is, or a message came meanwhile.
-	Note func(ctx context.Context, log string, e tidemark.Entry, m tidemark.Message, ev tidemark.Event, stmts ...tidemark.Stmt) error
-	// Words reads a message of an entry without large blocks that have no words. done gives back the memory that it holds.
-	Words func(ctx context.Context, e tidemark.Entry) (m tidemark.Message, done func(), err error)
 	// NoteRoom returns the tokens that a room may push, and those with what must be heeded, however little is left.
 	NoteRoom func() (rest, all tidemark.Tokens)
 }
@@ -96,6 +123,9 @@ type Place struct {
 
 // Maker makes a room of a session that is opened.
 type Maker func(Ports) any
+
+// Keep is a room with tables of its own.
+type Keep interface{ Tables() Tables }
 
 // Tools is a room with tools for the model.
 type Tools interface {
@@ -164,9 +194,11 @@ type Ender interface {
 	EndStmts() []tidemark.Stmt
 }
 
-// Waker is a room that does what is due; ok is false for a kind that is not its own.
+// Waker is a room that does what is due.
 type Waker interface {
-	Wake(ctx context.Context, kind string) (ok bool, err error)
+	// Wakes is the kind of due work that is the room's own.
+	Wakes() string
+	Wake(ctx context.Context) error
 }
 
 // Worker is a room that may be at work while no turn is: its session is not forgotten meanwhile.
@@ -174,9 +206,11 @@ type Worker interface {
 	Working() bool
 }
 
-// Reporter is a room that tells the agent what it put into the outbox; ok is false for a kind that is not its own.
+// Reporter is a room that tells the agent what it put into the outbox.
 type Reporter interface {
-	Report(ctx context.Context, kind string, payload []byte) (ok bool, err error)
+	// Reports is the kind in the outbox that is the room's own.
+	Reports() string
+	Report(ctx context.Context, payload []byte) error
 }
 
 // Closer is a room with something to do at once when a reset or an import ended what was said before.

@@ -25,7 +25,7 @@ type Anatomy struct {
 	Full       float64 `json:"contextUtilPct"`  // size of the limit, in percent
 	SystemText int     `json:"systemPromptBytes"`
 	Workspace  int     `json:"workspaceFileBytes"` // persona, instructions and memory of the agent
-	Skills     int     `json:"skillBytes"`         // 0: there are no skills
+	Skills     int     `json:"skillBytes"`         // always 0: the list of skills is of Workspace
 	Schemas    int     `json:"toolSchemaBytes"`
 	Events     int     `json:"historyEventCount"` // messages of the log that were shown, whole or in part
 	Markers    int     `json:"markerCount"`

@@ -61,7 +61,7 @@ func (s *Session) Approvals(ctx context.Context) ([]Approval, error) {
 // approvals reads questions; none where nothing was ever asked.
 func (s *Session) approvals(ctx context.Context, where string, args ...any) ([]Approval, error) {
 	out := []Approval{}
-	if there, err := s.has(ctx, approvalTables); err != nil || !there {
+	if there, err := s.made.Has(ctx, approvalTables); err != nil || !there {
 		return out, err
 	}
 	rows, err := s.DB.Query(ctx, `SELECT code, tool, input, state, asked, expires, run, round, n FROM approvals WHERE key = ? AND `+where, append([]any{string(s.Key)}, args...)...)
@@ -173,7 +173,7 @@ func (s *Session) builtin(name string) bool {
 
 // park asks the owner about the calls that wait and lets the run rest. Nothing is asked twice.
 func (s *Session) park(ctx context.Context, r *run, calls []call) error {
-	if err := s.open(ctx, approvalTables); err != nil {
+	if err := s.made.Open(ctx, approvalTables); err != nil {
 		return err
 	}
 	now := s.Runtime.Now()
@@ -373,7 +373,7 @@ func (s *Session) parked(r *run) {
 
 // waitsBefore lists the calls that wait when their owner writes over a channel: theirs comes behind them.
 func (s *Session) waitsBefore(ctx context.Context, in Input) []Approval {
-	if in.Kind != InputMessage || in.Origin.To == nil || !in.Origin.Owner || !s.made.here(approvalTables) {
+	if in.Kind != InputMessage || in.Origin.To == nil || !in.Origin.Owner || !s.made.Here(approvalTables) {
 		return nil
 	}
 	list, err := s.Approvals(ctx)

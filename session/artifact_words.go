@@ -97,7 +97,7 @@ func (s *Session) restStmts(ctx context.Context, e tidemark.Entry, full tidemark
 	if !e.Origin.Findable() || !longer(full, wordsBytes) {
 		return nil, nil
 	}
-	if err := s.open(ctx, pieceTables); err != nil {
+	if err := s.made.Open(ctx, pieceTables); err != nil {
 		return nil, err
 	}
 	return []tidemark.Stmt{
@@ -129,7 +129,7 @@ func longer(m tidemark.Message, most int) bool {
 
 // readRest puts the rest of long texts into the index, as much as is asked for.
 func (s *Session) readRest(ctx context.Context, most int) error {
-	if ok, err := s.has(ctx, pieceTables); err != nil || !ok {
+	if ok, err := s.made.Has(ctx, pieceTables); err != nil || !ok {
 		return err
 	}
 	for {
@@ -246,7 +246,7 @@ type piece struct {
 // piecesWith finds the messages of some time that match a query of the index deep in a long text: for each the
 // piece that matches best.
 func (s *Session) piecesWith(ctx context.Context, l *lineage, match string, since, until int64) (map[int64]piece, error) {
-	if ok, err := s.has(ctx, pieceTables); err != nil || !ok {
+	if ok, err := s.made.Has(ctx, pieceTables); err != nil || !ok {
 		return nil, err
 	}
 	own, args := "", []any{match, since, until}
@@ -271,7 +271,7 @@ func (s *Session) firstPieces(ctx context.Context, seqs []int64) (map[int64]piec
 	if len(seqs) == 0 {
 		return nil, nil
 	}
-	if ok, err := s.has(ctx, pieceTables); err != nil || !ok {
+	if ok, err := s.made.Has(ctx, pieceTables); err != nil || !ok {
 		return nil, err
 	}
 	seqs = seqs[:min(len(seqs), tidemark.MaxParams-1)]

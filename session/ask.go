@@ -122,7 +122,7 @@ func share(size, limit tidemark.Tokens) string {
 
 // undelivered counts what people do not have yet.
 func (s *Session) undelivered(ctx context.Context) (string, error) {
-	if !s.made.here(ledgerTables) {
+	if !s.made.Here(ledgerTables) {
 		return "", nil
 	}
 	rows, err := s.DB.Query(ctx, `SELECT count(*) FROM outbound WHERE key = ? AND open = 1 LIMIT 1`, string(s.Key))

@@ -99,7 +99,7 @@ func TestKillBranching(t *testing.T) {
 // whole holds that every branch has its log, head, ref and overlays, and every note its entry.
 func (h *harness) whole(at string) {
 	h.t.Helper()
-	if err := snapshots.Migrate(h.t.Context(), h.db); err != nil {
+	if err := (&snapshots.Room{}).Tables().Open(h.t.Context(), h.db); err != nil {
 		h.t.Fatal(err)
 	}
 	for what, sql := range map[string]string{

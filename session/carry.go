@@ -269,7 +269,7 @@ func (s *Session) importSnapshot(ctx context.Context, id string, r io.Reader) (C
 	for _, p := range im.more.Places {
 		im.places[p.Entry] = append(im.places[p.Entry], p.ID)
 	}
-	if err := s.openSnapshots(ctx); err != nil {
+	if err := s.made.Open(ctx, snapshotTables); err != nil {
 		return Carried{}, err
 	}
 	n, err := s.snapshotOf(ctx, im.m.Node.ID)

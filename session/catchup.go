@@ -45,7 +45,7 @@ func (s *Session) ready(ctx context.Context) (missing int, err error) {
 		}
 		s.Logger.Warn("long texts are read later", "session", s.Key, "err", err) // the bucket is down: the rest is found
 	}
-	there, err := s.has(ctx, pieceTables)
+	there, err := s.made.Has(ctx, pieceTables)
 	if err != nil || !there {
 		return missing, err
 	}

@@ -59,7 +59,7 @@ func (s *Session) endStmts(after time.Duration) []tidemark.Stmt {
 			stmts = append(stmts, e.EndStmts()...)
 		}
 	}
-	if s.made.here(approvalTables) {
+	if s.made.Here(approvalTables) {
 		stmts = append(stmts, tidemark.Stmt{SQL: `DELETE FROM approvals WHERE key = ? AND expires < ?`, Args: []any{string(s.Key), s.Runtime.Now().Add(-keepApprovals).UnixMilli()}})
 	}
 	return append(stmts, s.restStmt(), s.dueStmt(dueOutbox, s.Runtime.Now().Add(after), ""))
@@ -132,30 +132,9 @@ func (s *Session) Wake(ctx context.Context) error {
 		if head, _, ok := strings.Cut(kind, ":"); ok {
 			kind = head + ":"
 		}
-		switch kind {
-		case dueRun:
-			err = s.lookAfter(ctx)
-		case dueReset:
-			err = s.resetByAlarm(ctx)
-		case dueOutbox:
-			s.report(ctx)
-		case dueExtract:
-			err = s.extractLater(ctx, r.Text(1))
-		case dueEvicted:
-			err = s.evictedDue(ctx, r.Text(0), r.Text(1))
-		case dueAgain:
-			err = s.queueAgain(ctx, r.Text(1))
-		case dueWords:
-			err = s.readQuietly(ctx)
-		case dueIndex:
-			err = s.indexQuietly(ctx)
-		case dueStaging:
-			err = s.sweepStaging(ctx)
-		case dueDigest:
-			err = s.digestDue(ctx)
-		case dueOut:
-			err = s.sendDue(ctx)
-		default:
+		if do := s.duty(kind); do != nil {
+			err = do(ctx, r.Text(0), r.Text(1))
+		} else {
 			err = s.wakeRooms(ctx, kind)
 		}
 		if err != nil {
@@ -174,6 +153,38 @@ func (s *Session) Wake(ctx context.Context) error {
 		s.kick()
 	}
 	s.setAlarm(ctx)
+	return nil
+}
+
+// duty is what the core does for a kind of due work, by the name and the data of its row; nil for what is a room's.
+func (s *Session) duty(kind string) func(ctx context.Context, name, data string) error {
+	plain := func(do func(context.Context) error) func(context.Context, string, string) error {
+		return func(ctx context.Context, _, _ string) error { return do(ctx) }
+	}
+	switch kind {
+	case dueRun:
+		return plain(s.lookAfter)
+	case dueReset:
+		return plain(s.resetByAlarm)
+	case dueOutbox:
+		return func(ctx context.Context, _, _ string) error { s.report(ctx); return nil }
+	case dueExtract:
+		return func(ctx context.Context, _, data string) error { return s.extractLater(ctx, data) }
+	case dueEvicted:
+		return s.evictedDue
+	case dueAgain:
+		return func(ctx context.Context, _, data string) error { return s.queueAgain(ctx, data) }
+	case dueWords:
+		return plain(s.readQuietly)
+	case dueIndex:
+		return plain(s.indexQuietly)
+	case dueStaging:
+		return plain(s.sweepStaging)
+	case dueDigest:
+		return plain(s.digestDue)
+	case dueOut:
+		return plain(s.sendDue)
+	}
 	return nil
 }
 
@@ -314,35 +325,44 @@ func (s *Session) tell(ctx context.Context, rows []tidemark.Row) (told []tidemar
 	return append(told, indexed...), failed
 }
 
-// tellFacts hands facts to the agent; what is in an archive is returned, and told with the directory row.
+// tellFacts hands a row to the agent; what is in an archive is returned, and told with the directory row.
 func (s *Session) tellFacts(ctx context.Context, r tidemark.Row) (*archive.Info, error) {
-	if r.Text(1) == outArchive {
+	kind := r.Text(1)
+	if kind == outArchive {
 		i := &archive.Info{}
 		return i, decode(r.Bytes(2), i)
 	}
-	switch r.Text(1) {
-	case outSnapshot:
-		return nil, s.tellSnapshot(ctx, r.Bytes(2))
-	case outQuestion:
-		return nil, s.tellQuestion(ctx, r.Bytes(2))
-	case outRan:
-		return nil, s.tellRan(ctx, r.Bytes(2))
-	}
+	tell := s.reporter(kind)
 	for _, x := range s.rooms {
-		if rep, ok := x.(room.Reporter); ok {
-			if mine, err := rep.Report(ctx, r.Text(1), r.Bytes(2)); mine || err != nil {
-				return nil, err
-			}
+		if rep, ok := x.(room.Reporter); ok && rep.Reports() == kind {
+			tell = rep.Report
 		}
 	}
-	if r.Text(1) != outFacts {
+	if tell == nil {
 		return nil, nil // of a room that is not there any more
 	}
-	var x tidemark.Extraction
-	if err := decode(r.Bytes(2), &x); err != nil {
-		return nil, err
+	return nil, tell(ctx, r.Bytes(2))
+}
+
+// reporter is what tells the agent of a kind in the outbox; nil for what is a room's.
+func (s *Session) reporter(kind string) func(ctx context.Context, payload []byte) error {
+	switch kind {
+	case outSnapshot:
+		return s.tellSnapshot
+	case outQuestion:
+		return s.tellQuestion
+	case outRan:
+		return s.tellRan
+	case outFacts, outArchive:
+		return func(ctx context.Context, payload []byte) error {
+			var x tidemark.Extraction
+			if err := decode(payload, &x); err != nil {
+				return err
+			}
+			return s.Agent.Remember(ctx, x)
+		}
 	}
-	return nil, s.Agent.Remember(ctx, x)
+	return nil
 }
 
 // decode reads what an outbox holds; what cannot be read is refused.

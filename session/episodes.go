@@ -72,7 +72,7 @@ func (s *Session) loadGraph(ctx context.Context, log string) (*marked, error) {
 		e = &compaction.Episodes{}
 	}
 	m := &marked{log: log, graph: e.NewGraph()}
-	there, err := s.has(ctx, markedTables)
+	there, err := s.made.Has(ctx, markedTables)
 	if !there || err != nil {
 		return m, err
 	}
@@ -202,7 +202,7 @@ func (s *Session) saveGraph(ctx context.Context, m *marked) {
 }
 
 func (s *Session) storeGraph(ctx context.Context, m *marked) error {
-	if err := s.open(ctx, markedTables); err != nil {
+	if err := s.made.Open(ctx, markedTables); err != nil {
 		return err
 	}
 	changed, upto := m.graph.Save()

@@ -193,7 +193,7 @@ func (s *Session) shortage(ctx context.Context, r *run, e *compaction.Episodes, 
 	}
 	event := tidemark.Event{Type: "notice", Text: text, Data: []byte(mustJSON(Compacted{Reason: "budget", By: []string{e.Name()}, Before: v.Size, After: v.Size,
 		Limit: s.budget().Limit(), Episodes: &EpisodesLeft{Budget: limit, Short: short}}))}
-	if err := s.open(ctx, markedTables); err != nil {
+	if err := s.made.Open(ctx, markedTables); err != nil {
 		return err
 	}
 	noted := tidemark.Stmt{SQL: `INSERT INTO marked_logs(log, upto, short) VALUES(?, 0, ?) ON CONFLICT(log) DO UPDATE SET short = excluded.short`,
@@ -211,7 +211,7 @@ func (s *Session) toldShort(ctx context.Context, log string) (*toldOf, error) {
 		return t, nil
 	}
 	t := &toldOf{log: log}
-	there, err := s.has(ctx, markedTables)
+	there, err := s.made.Has(ctx, markedTables)
 	if err != nil {
 		return nil, err
 	}

@@ -2,10 +2,11 @@ package session
 
 import (
 	"context"
-	"errors"
+	"slices"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/host"
+	"github.com/tidemark-ai/tidemark/room"
 	"github.com/tidemark-ai/tidemark/room/reflection"
 	"github.com/tidemark-ai/tidemark/room/sittings"
 	"github.com/tidemark-ai/tidemark/room/snapshots"
@@ -38,17 +39,14 @@ func (s *Session) ReadEpisode(ctx context.Context, name string, offset int) (str
 // MigrateAll makes the tables that sessions make with the first of what they hold, too.
 func MigrateAll(ctx context.Context, db tidemark.DB) (*host.Log, error) {
 	log, err := Migrate(ctx, db)
-	for space, tables := range map[string][][]string{
-		approvalTables.space: approvalTables.tables, artifactTables.space: artifactTables.tables, pieceTables.space: pieceTables.tables, markedTables.space: markedTables.tables, ledgerTables.space: ledgerTables.tables,
-		unsoundTables.space: unsoundTables.tables, skipTables.space: skipTables.tables, snapshotSpace: snapshotTables,
-		toolsetTables.space: toolsetTables.tables,
-	} {
-		if err == nil {
-			err = host.Migrate(ctx, db, space, tables)
-		}
+	all := slices.Clone(coreTables)
+	for _, r := range []room.Keep{&task.Room{}, &snapshots.Room{}, &spool.Room{}, &vectors.Room{}, &sittings.Room{}, &reflection.Room{}} {
+		all = append(all, r.Tables())
 	}
-	if err == nil {
-		err = errors.Join(task.Migrate(ctx, db), snapshots.Migrate(ctx, db), spool.Migrate(ctx, db), vectors.Migrate(ctx, db), sittings.Migrate(ctx, db), reflection.Migrate(ctx, db))
+	for _, t := range all {
+		if err == nil {
+			err = t.Open(ctx, db)
+		}
 	}
 	return log, err
 }

@@ -126,7 +126,7 @@ func (s *Session) inputStmts(ctx context.Context, in Input, state string, now ti
 	}
 	hash = inputHash(in.Kind, payload)
 	if s.Courier != nil && in.Origin.To != nil {
-		if err := s.open(ctx, ledgerTables); err != nil {
+		if err := s.made.Open(ctx, ledgerTables); err != nil {
 			return nil, "", err
 		}
 	}

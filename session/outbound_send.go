@@ -26,7 +26,7 @@ const (
 
 // dispatch sends what is pending, if nobody in this life does. It returns at once.
 func (s *Session) dispatch() {
-	if s.Courier == nil || !s.made.here(ledgerTables) || s.life.Err() != nil {
+	if s.Courier == nil || !s.made.Here(ledgerTables) || s.life.Err() != nil {
 		return
 	}
 	s.mu.Lock()
@@ -113,7 +113,7 @@ func (s *Session) sendLater(ctx context.Context, next time.Time) {
 
 // sendDue is what an alarm does: it puts itself off, and sends.
 func (s *Session) sendDue(ctx context.Context) error {
-	if s.Courier == nil || !s.made.here(ledgerTables) {
+	if s.Courier == nil || !s.made.Here(ledgerTables) {
 		return s.sendUnset(ctx)
 	}
 	later := s.dueStmt(dueOut, s.Runtime.Now().Add(wakeRetry), "")

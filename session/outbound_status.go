@@ -23,7 +23,7 @@ func (s *Session) Delivered(ctx context.Context, d tidemark.Delivery) error {
 	if s.Courier == nil {
 		return nil
 	}
-	if err := s.open(ctx, ledgerTables); err != nil {
+	if err := s.made.Open(ctx, ledgerTables); err != nil {
 		return fmt.Errorf("status of %s: %w", d.ID, err)
 	}
 	for range maxRaces {

@@ -128,7 +128,7 @@ func (s *Session) recount(ctx context.Context, log string, edits []tidemark.Edit
 	if !slices.ContainsFunc(edits, func(e tidemark.Edit) bool { _, ok := compaction.MarkerOf(e); return ok }) {
 		return nil
 	}
-	if there, err := s.has(ctx, markedTables); !there || err != nil {
+	if there, err := s.made.Has(ctx, markedTables); !there || err != nil {
 		return err
 	}
 	placed, err := s.place(ctx, []host.Mark{{ID: "planned", Seq: 1 << 53, Overlay: tidemark.Overlay{Edits: edits}}})
@@ -380,7 +380,7 @@ func (s *Session) holds(ctx context.Context, seq int64, term string) (bool, erro
 // liftUnsound takes back an act that its check found unsound, as [Session.Undo] does, says so in the log,
 // and keeps the act from being repeated at once.
 func (s *Session) liftUnsound(ctx context.Context, r *run, p *plan, c Checked) error {
-	if err := s.open(ctx, unsoundTables); err != nil {
+	if err := s.made.Open(ctx, unsoundTables); err != nil {
 		return err
 	}
 	o := tidemark.Overlay{By: []string{"session"}, Lifts: []tidemark.EntryID{p.overlay}, Reason: "selfcheck"}
@@ -425,7 +425,7 @@ func actHash(edits []tidemark.Edit) string {
 
 // wasUnsound refuses an act that a self-check has just taken back: it would be again.
 func (s *Session) wasUnsound(ctx context.Context, act compaction.Act) error {
-	there, err := s.has(ctx, unsoundTables)
+	there, err := s.made.Has(ctx, unsoundTables)
 	if err != nil || !there {
 		return err
 	}

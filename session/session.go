@@ -148,7 +148,7 @@ type Session struct {
 	doubts    atomic.Bool             // a refusal that nobody explains was for something else than the size
 	frozen    atomic.Pointer[toolset] // the tools of others that are offered
 	thawed    atomic.Bool             // the system prompt was made anew, so they may be
-	made      made                    // the optional tables that are there
+	made      room.Made               // which optional tables are there
 	indexed   atomic.Bool             // all messages are in the index of words
 	mute      atomic.Bool             // it was said that no courier is there
 	napping   atomic.Bool             // a goroutine waits for the next try to send
@@ -162,9 +162,8 @@ type Session struct {
 	uncounted atomic.Int64           // when a provider that did not count is asked again, in milliseconds
 	shortfall atomic.Pointer[toldOf] // what the operator was told of a budget that is not met
 
-	digested digests     // what was told of the words of the conversation
-	descent  descent     // what it continues, as a branch
-	snapped  atomic.Bool // the tables of snapshots are there
+	digested digests // what was told of the words of the conversation
+	descent  descent // what it continues, as a branch
 
 	slots chan struct{} // conversations that this one waits for at once
 
@@ -195,10 +194,13 @@ func Open(life context.Context, c Config) (*Session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open session %s: %w", c.Key, err)
 	}
-	s := &Session{Config: c, log: log, life: life, mine: map[string]bool{}, slots: make(chan struct{}, maxAtOnce)}
+	s := &Session{Config: c, log: log, life: life, made: room.Made{DB: c.DB}, mine: map[string]bool{}, slots: make(chan struct{}, maxAtOnce)}
 	s.hub.observe = c.Observe
 	for _, r := range c.Rooms {
 		s.rooms = append(s.rooms, r(s.ports()))
+	}
+	if err := s.apart(); err != nil {
+		return nil, fmt.Errorf("open session %s: %w", c.Key, err)
 	}
 	for _, step := range []func(context.Context) error{s.ensure, s.begins, s.readWindows, s.loadSettings, s.findLedger, s.openRooms, s.resume} {
 		if err := step(life); err != nil {

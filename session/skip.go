@@ -62,19 +62,19 @@ func (s *Session) gate() memory.Gate {
 
 // hasSkips reports whether the tables are there, and makes none.
 func (s *Session) hasSkips(ctx context.Context) (bool, error) {
-	if s.skip.none.Load() && !s.made.here(skipTables) {
+	if s.skip.none.Load() && !s.made.Here(skipTables) {
 		return false, nil
 	}
-	there, err := s.has(ctx, skipTables)
+	there, err := s.made.Has(ctx, skipTables)
 	s.skip.none.Store(err == nil && !there)
 	return there, err
 }
 
 // anySkips reports tables that are known to be there.
-func (s *Session) anySkips() bool { return s.made.here(skipTables) }
+func (s *Session) anySkips() bool { return s.made.Here(skipTables) }
 
 func (s *Session) openSkips(ctx context.Context) error {
-	return s.open(ctx, skipTables)
+	return s.made.Open(ctx, skipTables)
 }
 
 // hold lets the words of a turn wait for its end, when it may come out that it is skipped: a gate is there and

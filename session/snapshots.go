@@ -17,7 +17,7 @@ import (
 
 // snapshotTables are made with the first snapshot, or the first branch, of a database. Nothing in them is changed but
 // whether a snapshot is still told of: it is a place in a log, and a log only grows.
-var snapshotTables = [][]string{{
+var snapshotTables = room.Tables{Space: "session_snapshots", Steps: [][]string{{
 	// What an agent keeps beside the log, as it was there: state. gone is one that was removed: its row stays, so that
 	// nothing brings it back, a command that is carried out again or an archive of it. Conversations that share a database, as natively those
 	// of an agent do, may each have read the same snapshot in: root is whose it is.
@@ -32,10 +32,7 @@ var snapshotTables = [][]string{{
 		log TEXT PRIMARY KEY, key TEXT NOT NULL, snapshot TEXT NOT NULL, orientation TEXT NOT NULL DEFAULT '', archived INTEGER NOT NULL DEFAULT 0,
 		created INTEGER NOT NULL, node TEXT NOT NULL DEFAULT '') WITHOUT ROWID`,
 	`CREATE INDEX branches_key ON branches(key, created)`,
-}}
-
-// snapshotSpace is the name of the tables' version.
-const snapshotSpace = "session_snapshots"
+}}}
 
 // SnapshotOptions say what a snapshot is called and where it is taken. The zero value is the newest message, by the
 // session's title.
@@ -94,7 +91,7 @@ func (s *Session) snapshotStmts(ctx context.Context, o SnapshotOptions) (room.Pl
 	if err := o.check(); err != nil {
 		return room.Place{}, nil, err
 	}
-	if err := s.openSnapshots(ctx); err != nil {
+	if err := s.made.Open(ctx, snapshotTables); err != nil {
 		return room.Place{}, nil, err
 	}
 	if o.id != "" {
@@ -173,7 +170,7 @@ func (s *Session) snapshotOf(ctx context.Context, id string) (room.Place, error)
 
 // snapshotAs is snapshotOf, also of one that was removed if gone is set.
 func (s *Session) snapshotAs(ctx context.Context, id string, gone bool) (room.Place, error) {
-	there, err := s.hasSnapshots(ctx)
+	there, err := s.made.Has(ctx, snapshotTables)
 	if err != nil {
 		return room.Place{}, err
 	}
@@ -204,7 +201,7 @@ func (s *Session) snapshotAs(ctx context.Context, id string, gone bool) (room.Pl
 
 // parentOf is the snapshot that a log continues, "" for none.
 func (s *Session) parentOf(ctx context.Context, log string) (string, error) {
-	there, err := s.hasSnapshots(ctx)
+	there, err := s.made.Has(ctx, snapshotTables)
 	if err != nil || !there {
 		return "", err
 	}
@@ -213,28 +210,6 @@ func (s *Session) parentOf(ctx context.Context, log string) (string, error) {
 		return "", err
 	}
 	return rows[0].Text(0), nil
-}
-
-func (s *Session) hasSnapshots(ctx context.Context) (bool, error) {
-	if s.snapped.Load() {
-		return true, nil
-	}
-	there, err := host.Migrated(ctx, s.DB, snapshotSpace)
-	if err == nil && there {
-		err = s.openSnapshots(ctx)
-	}
-	return there, err
-}
-
-func (s *Session) openSnapshots(ctx context.Context) error {
-	if s.snapped.Load() {
-		return nil
-	}
-	if err := host.Migrate(ctx, s.DB, snapshotSpace, snapshotTables); err != nil {
-		return err
-	}
-	s.snapped.Store(true)
-	return nil
 }
 
 // shower is an [Agent] that keeps the tree of all snapshots.

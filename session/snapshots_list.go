@@ -22,7 +22,7 @@ const (
 
 // haveRoom refuses more snapshots and branches than a conversation may have: so many are to be made.
 func (s *Session) haveRoom(ctx context.Context, most, made int) error {
-	there, err := s.hasSnapshots(ctx)
+	there, err := s.made.Has(ctx, snapshotTables)
 	if err != nil || !there {
 		return err
 	}
@@ -78,7 +78,7 @@ func (s *Session) Snapshots(ctx context.Context, cursor string, limit int, newes
 		}
 		args = append(args, made, int64(at[1][0]-'0'), at[2])
 	}
-	if there, err := s.hasSnapshots(ctx); err != nil || !there {
+	if there, err := s.made.Has(ctx, snapshotTables); err != nil || !there {
 		return page, "", err
 	}
 	rows, err := s.DB.Query(ctx, `SELECT created, kind, name, node FROM (SELECT created, 0 AS kind, id AS name, node FROM snapshots WHERE root = ? AND gone = 0
@@ -105,7 +105,7 @@ func (s *Session) SnapshotNode(ctx context.Context, id string) (snapshot.Node, e
 	if n, err := s.snapshotOf(ctx, id); err == nil || !errors.Is(err, tidemark.ErrNotFound) {
 		return n.Node, err
 	}
-	there, err := s.hasSnapshots(ctx)
+	there, err := s.made.Has(ctx, snapshotTables)
 	if err != nil {
 		return snapshot.Node{}, err
 	}
@@ -180,7 +180,7 @@ func (s *Session) removeSnapshot(ctx context.Context, id string) (snapshot.Node,
 // past is what rooms may ask of the snapshots of the conversation.
 func (s *Session) past() room.Past {
 	ask := func(ctx context.Context, sql string, args ...any) (tidemark.Row, error) {
-		there, err := s.hasSnapshots(ctx)
+		there, err := s.made.Has(ctx, snapshotTables)
 		if err != nil || !there {
 			return nil, err
 		}

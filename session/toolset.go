@@ -47,7 +47,7 @@ func (s *Session) offer(ctx context.Context) ([]tidemark.Tool, error) {
 	}
 	set := s.frozen.Load()
 	if set == nil {
-		if err := s.open(ctx, toolsetTables); err != nil {
+		if err := s.made.Open(ctx, toolsetTables); err != nil {
 			return nil, err
 		}
 		rows, err := s.DB.Query(ctx, `SELECT t.list FROM toolsets t JOIN heads h ON h.key = t.key AND h.prompt_day = t.day WHERE t.key = ? LIMIT 1`, string(s.Key))

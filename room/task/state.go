@@ -15,7 +15,7 @@ const maxKeptMarks = 2000
 // was superseded, are of what was said since.
 func (s *Room) State(ctx context.Context, upTo int64, past bool) (room.State, error) {
 	var k room.State
-	there, err := s.findTasks(ctx)
+	there, err := s.Made.Has(ctx, tables)
 	if !there || err != nil {
 		return k, err
 	}
@@ -47,14 +47,14 @@ func (s *Room) State(ctx context.Context, upTo int64, past bool) (room.State, er
 
 // Restore returns what gives a new session what a snapshot of another kept.
 func (s *Room) Restore(ctx context.Context, to tidemark.Key, from string, upTo int64, of room.State) ([]tidemark.Stmt, error) {
-	there, err := s.findTasks(ctx)
+	there, err := s.Made.Has(ctx, tables)
 	if err != nil {
 		return nil, err
 	}
 	if !there && len(of.Card) == 0 && len(of.Marks) == 0 {
 		return nil, nil
 	}
-	if err := s.openTasks(ctx); err != nil {
+	if err := s.Made.Open(ctx, tables); err != nil {
 		return nil, err
 	}
 	stmts := []tidemark.Stmt{{SQL: `INSERT INTO premises(key, since, premise, task) SELECT ?, since, premise, task FROM premises WHERE key = ? AND since <= ? ON CONFLICT(key, since) DO NOTHING`,
