@@ -13,6 +13,7 @@ import (
 	"github.com/tidemark-ai/tidemark/approval"
 	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // States of a question.
@@ -168,7 +169,8 @@ const helpTool = "tool_help"
 
 // builtin reports a tool of ours: rules may name it, the default is for tools of others.
 func (s *Session) builtin(name string) bool {
-	return ownTool(name) || name == delegateName || name == helpTool || s.agents(name)
+	_, ours := own(name)
+	return ours || name == room.TaskTool || name == helpTool || s.agents(name)
 }
 
 // park asks the owner about the calls that wait and lets the run rest. Nothing is asked twice.
