@@ -25,6 +25,8 @@ type Ports struct {
 	Work
 	Mail
 	View
+	Voice
+	Turns
 	Past Past
 }
 
@@ -84,8 +86,9 @@ type Work struct {
 type Mail struct {
 	// Agent is who owns the session: what it can take is found by type assertion.
 	Agent any
-	// Outbox returns what keeps something for the agent until it has it, once for an id; Tell tells it at once.
-	Outbox func(id, kind string, payload any) []tidemark.Stmt
+	// Outbox returns what keeps something for the agent until it has it, once for an id, and tells it after a while; Tell tells
+	// it at once.
+	Outbox func(id, kind string, payload any, after time.Duration) []tidemark.Stmt
 	Tell   func(ctx context.Context)
 }
 
@@ -98,6 +101,28 @@ type View struct {
 	Limit      func() tidemark.Tokens
 	// NoteRoom returns the tokens that a room may push, and those with what must be heeded, however little is left.
 	NoteRoom func() (rest, all tidemark.Tokens)
+}
+
+// Voice is what people are told.
+type Voice struct {
+	// Event and Lines return what appends an event to a log, and what sends a text to those who said something.
+	Event func(log string, e tidemark.Event) tidemark.Stmt
+	Lines func(ctx context.Context, log string, to []tidemark.Origin, text string) ([]tidemark.Stmt, error)
+	// Say sends a text, and logs an event, once for an id.
+	Say func(ctx context.Context, id string, to *tidemark.Address, text string, e *tidemark.Event) error
+	// Happened tells those who listen of an event that is written, Rests that a run waits for the owner.
+	Happened func(run string, e tidemark.Event)
+	Rests    func(run string, list []tidemark.Question, text string)
+}
+
+// Turns is the run in work.
+type Turns struct {
+	// Busy reports whether one works in this life.
+	Busy func() bool
+	// GoOn returns what makes a run due that rests, and the present log; tidemark.ErrConflict when it is written and the
+	// run has ended, or was stopped. Resume takes it up at once.
+	GoOn   func(ctx context.Context, run string) (log string, stmts []tidemark.Stmt, err error)
+	Resume func()
 }
 
 // Past is what a room may ask of the snapshots of its conversation.
@@ -143,6 +168,65 @@ type Call struct {
 	Log     string
 	Origins []tidemark.Origin // of whom the turn answers
 	Fence   tidemark.Stmt     // holds while the run works on it
+}
+
+// Gate is a room that says which calls of tools may run.
+type Gate interface {
+	// Judge says of a call whether it may; others says that the tool is of others.
+	Judge(tool string, input []byte, others bool) Ruling
+	// Asked returns what became of the calls of a round that somebody was asked about, by their number.
+	Asked(ctx context.Context, run string, round int) (map[int]Ruling, error)
+	// Ask returns what asks about calls, and until when the first of them waits.
+	Ask(ctx context.Context, t Turn, calls []Waiting) (Done, time.Time, error)
+	// Parked returns a run that waits for an answer, "" for none.
+	Parked(ctx context.Context) (run string, err error)
+	// Close returns what ends the questions of a run that ends before they are answered.
+	Close(ctx context.Context, run string) ([]tidemark.Stmt, error)
+}
+
+// Ruling is what becomes of a call. The zero value lets it run.
+type Ruling struct {
+	Waits   bool   // for an answer
+	Refused string // why it does not run, as the model reads it
+}
+
+// Turn is a turn at a round of calls.
+type Turn struct {
+	Run, Log string
+	Round    int
+	Origins  []tidemark.Origin
+}
+
+// Waiting is a call that waits, by its number in its round.
+type Waiting struct {
+	N     int
+	Tool  string
+	Input []byte
+}
+
+// Commander is a room that carries out words that people type after a slash, see tidemark.Commands: at once, not behind
+// what waits.
+type Commander interface {
+	// Commands lists its words.
+	Commands() []string
+	// Command returns what carries one out; what is refused is told in words.
+	Command(ctx context.Context, word, text string, o tidemark.Origin) (Done, error)
+}
+
+// Done is what an act of a room comes to.
+type Done struct {
+	Text  string // the answer, where no run has it
+	Run   string // that the command joins and lets go on
+	Stmts []tidemark.Stmt
+	Then  func() // when they are written
+}
+
+// Hearer is a room that is there when somebody writes.
+type Hearer interface {
+	// Reads returns the command that a text is for the room, "" for none.
+	Reads(ctx context.Context, text string, o tidemark.Origin) (line string, err error)
+	// Ahead returns what waits before what somebody wrote, "" for nothing.
+	Ahead(ctx context.Context, o tidemark.Origin) string
 }
 
 // Pusher is a room that has something for the note beside the messages of a call, within some tokens; see

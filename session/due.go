@@ -59,9 +59,6 @@ func (s *Session) endStmts(after time.Duration) []tidemark.Stmt {
 			stmts = append(stmts, e.EndStmts()...)
 		}
 	}
-	if s.made.Here(approvalTables) {
-		stmts = append(stmts, tidemark.Stmt{SQL: `DELETE FROM approvals WHERE key = ? AND expires < ?`, Args: []any{string(s.Key), s.Runtime.Now().Add(-keepApprovals).UnixMilli()}})
-	}
 	return append(stmts, s.restStmt(), s.dueStmt(dueOutbox, s.Runtime.Now().Add(after), ""))
 }
 
@@ -257,7 +254,6 @@ const (
 	outFacts    = "facts"    // a tidemark.Extraction
 	outArchive  = "archive"  // an archive.Info
 	outSnapshot = "snapshot" // a snapshot.Node
-	outQuestion = "question" // a tidemark.Question
 	outRan      = "ran"      // a tidemark.Ran
 )
 
@@ -349,8 +345,6 @@ func (s *Session) reporter(kind string) func(ctx context.Context, payload []byte
 	switch kind {
 	case outSnapshot:
 		return s.tellSnapshot
-	case outQuestion:
-		return s.tellQuestion
 	case outRan:
 		return s.tellRan
 	case outFacts, outArchive:

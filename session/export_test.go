@@ -7,6 +7,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/room"
+	"github.com/tidemark-ai/tidemark/room/approvals"
 	"github.com/tidemark-ai/tidemark/room/reflection"
 	"github.com/tidemark-ai/tidemark/room/sittings"
 	"github.com/tidemark-ai/tidemark/room/snapshots"
@@ -40,7 +41,7 @@ func (s *Session) ReadEpisode(ctx context.Context, name string, offset int) (str
 func MigrateAll(ctx context.Context, db tidemark.DB) (*host.Log, error) {
 	log, err := Migrate(ctx, db)
 	all := slices.Clone(coreTables)
-	for _, r := range []room.Keep{&task.Room{}, &snapshots.Room{}, &spool.Room{}, &vectors.Room{}, &sittings.Room{}, &reflection.Room{}} {
+	for _, r := range []room.Keep{&task.Room{}, &approvals.Room{}, &snapshots.Room{}, &spool.Room{}, &vectors.Room{}, &sittings.Room{}, &reflection.Room{}} {
 		all = append(all, r.Tables())
 	}
 	for _, t := range all {

@@ -49,7 +49,7 @@ type Notice struct {
 	Call    *tidemark.Call    `json:"call,omitempty"`
 	Event   *tidemark.Event   `json:"event,omitempty"`
 	// Approvals is all that waits in the conversation, of an approval; Text is what the owner is asked.
-	Approvals []Approval `json:"approvals,omitzero"`
+	Approvals []tidemark.Question `json:"approvals,omitzero"`
 
 	Room    string         `json:"-"`
 	Checked *Checked       `json:"-"`

@@ -47,11 +47,20 @@ func (s *Session) ports() room.Ports {
 			}, Note: s.putNote},
 		Work: room.Work{Due: s.dueStmt, Undue: s.undueStmt, Alarm: s.setAlarm},
 		Mail: room.Mail{Agent: s.Agent, Tell: s.report,
-			Outbox: func(id, kind string, payload any) []tidemark.Stmt {
-				return []tidemark.Stmt{s.outboxStmt(id, kind, payload), s.dueStmt(dueOutbox, s.Runtime.Now().Add(outboxRetry), "")}
+			Outbox: func(id, kind string, payload any, after time.Duration) []tidemark.Stmt {
+				return []tidemark.Stmt{s.outboxStmt(id, kind, payload), s.dueStmt(dueOutbox, s.Runtime.Now().Add(after), "")}
 			}},
 		View: room.View{EvictedAt: s.evictedAt, Strategies: s.strategies, NoteRoom: s.noteRoom, Limit: func() tidemark.Tokens { return s.budget().Limit() }},
-		Past: s.past(),
+		Voice: room.Voice{Event: s.eventStmt, Say: s.sayOnce,
+			Lines: func(ctx context.Context, log string, to []tidemark.Origin, text string) ([]tidemark.Stmt, error) {
+				return s.tellStmts(ctx, log, to, text)
+			},
+			Happened: func(run string, e tidemark.Event) { s.hub.send(Notice{Type: NoticeEvent, Run: run, Event: &e}) },
+			Rests: func(run string, list []tidemark.Question, text string) {
+				s.hub.send(Notice{Type: NoticeApproval, Run: run, Approvals: list, Text: text})
+			}},
+		Turns: room.Turns{Busy: func() bool { return s.activeRun() != "" }, GoOn: s.goOnStmts, Resume: func() { s.Runtime.Go(s.goOn) }},
+		Past:  s.past(),
 	}
 }
 

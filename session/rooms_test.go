@@ -36,7 +36,7 @@ func TestRoomsApart(t *testing.T) {
 		{"space of another", lodger{"kite", "strings", "string", "string"}, `space "kite"`},
 		{"table of another", lodger{"string", "kites", "string", "string"}, `table "kites"`},
 		{"table of the core", lodger{"string", "heads", "string", "string"}, `table "heads"`},
-		{"later table of the core", lodger{"string", "approvals", "string", "string"}, `table "approvals"`},
+		{"later table of the core", lodger{"string", "artifacts", "string", "string"}, `table "artifacts"`},
 		{"virtual table of the core", lodger{"string", "words", "string", "string"}, `table "words"`},
 		{"due work of another", lodger{"string", "strings", "kite", "string"}, `kind of due work "kite"`},
 		{"due work of the core", lodger{"string", "strings", "words", "string"}, `kind of due work "words"`},

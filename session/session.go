@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/approval"
 	"github.com/tidemark-ai/tidemark/archive"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/host"
@@ -74,10 +73,6 @@ type Settings struct {
 	// PackTokens is the budget that what is pushed beside the view has its shares of, default 4,096; below 0
 	// nothing is pushed. It is in force with the strategy pointer only.
 	PackTokens tidemark.Tokens
-	Approval   approval.Policy // which tool calls the owner is asked about
-	// ApprovalExpiry is how long a question waits for its answer, default an hour.
-	ApprovalExpiry time.Duration
-
 	Delegation Delegation // what the model may hand to conversations of its own
 
 	set        tidemark.Tokens       // the window, as it is set

@@ -164,13 +164,7 @@ func (s *Session) Info(ctx context.Context) (tidemark.SessionInfo, error) {
 }
 
 // coreTables are those that a database has from their first row on.
-var coreTables = []room.Tables{approvalTables, artifactTables, pieceTables, markedTables, ledgerTables, skipTables, unsoundTables, toolsetTables, snapshotTables}
-
-// approvalTables keep what the owner is asked. They are made with the first question.
-var approvalTables = room.Tables{Space: "session_approvals", Steps: [][]string{{
-	`CREATE TABLE approvals(key TEXT NOT NULL, code TEXT NOT NULL, run TEXT NOT NULL, round INTEGER NOT NULL, n INTEGER NOT NULL, tool TEXT NOT NULL,
-		input TEXT NOT NULL, state TEXT NOT NULL, asked INTEGER NOT NULL, expires INTEGER NOT NULL, PRIMARY KEY(key, code)) WITHOUT ROWID`,
-}}}
+var coreTables = []room.Tables{artifactTables, pieceTables, markedTables, ledgerTables, skipTables, unsoundTables, toolsetTables, snapshotTables}
 
 // artifactTables hold the results of tools over a threshold, compressed, each once for a conversation and its
 // branches: the entry keeps the reference. Rows are 2 KB on average, of which an index of its own would

@@ -357,7 +357,7 @@ func (s *Session) closeCalls(ctx context.Context, r *run, why error) ([]tidemark
 	if err != nil {
 		return nil, err
 	}
-	closed, err := s.closeApprovals(ctx, r)
+	closed, err := s.doorman().Close(ctx, r.ID)
 	if err != nil {
 		return nil, err
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/tidemark-ai/tidemark/provider/offline"
 	"github.com/tidemark-ai/tidemark/reset"
 	"github.com/tidemark-ai/tidemark/room"
+	"github.com/tidemark-ai/tidemark/room/approvals"
 	"github.com/tidemark-ai/tidemark/room/reflection"
 	"github.com/tidemark-ai/tidemark/room/sittings"
 	"github.com/tidemark-ai/tidemark/room/snapshots"
@@ -152,8 +153,7 @@ func Session(c *config.Config, key tidemark.Key) (session.Settings, error) {
 		Reconcile:     gates[c.Recall.Reconcile],
 		Delegation:    delegation(c.Delegation),
 		ArtifactChars: cmp.Or(c.Storage.ArtifactChars, -1), // there the zero value is the default
-		Approval:      c.Approval.Policy(), ApprovalExpiry: time.Duration(c.Approval.ExpiryMinutes) * time.Minute,
-		ToolTimeout: milliseconds(c.Timeouts.ToolMs), TurnTimeout: milliseconds(c.Timeouts.TurnMs),
+		ToolTimeout:   milliseconds(c.Timeouts.ToolMs), TurnTimeout: milliseconds(c.Timeouts.TurnMs),
 	}, nil
 }
 
@@ -162,7 +162,9 @@ var taskStates = map[string]task.State{"on": task.On, "off": task.Off}
 
 // Rooms returns what makes the rooms of a session.
 func Rooms(c *config.Config, rt tidemark.Runtime, network http.RoundTripper) []room.Maker {
-	out := []room.Maker{task.Make(taskStates[c.Recall.TaskState]), snapshots.Make, spool.Make}
+	out := []room.Maker{task.Make(taskStates[c.Recall.TaskState]), snapshots.Make, spool.Make,
+		approvals.Make(approvals.Config{Policy: c.Approval.Policy(), Expiry: time.Duration(c.Approval.ExpiryMinutes) * time.Minute,
+			Errand: cmp.Or(delegation(c.Delegation).Timeout, session.DefaultDelegateTime)})}
 	if c.Memory.Digest {
 		out = append(out, sittings.Make)
 	}

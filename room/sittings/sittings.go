@@ -122,7 +122,7 @@ func (s *Room) Wake(ctx context.Context) error {
 		}
 	}
 	for _, e := range found {
-		stmts = append(stmts, s.Outbox(kind+":"+string(s.Key)+":"+string(e.First), kind, e)...)
+		stmts = append(stmts, s.Outbox(kind+":"+string(s.Key)+":"+string(e.First), kind, e, time.Minute)...)
 	}
 	if len(found) > 0 {
 		stmts = append(stmts, tidemark.Stmt{
