@@ -2,7 +2,7 @@ package room
 
 import (
 	"context"
-	"regexp"
+	"strings"
 	"sync"
 
 	"github.com/tidemark-ai/tidemark"
@@ -16,14 +16,13 @@ type Tables struct {
 	Own   bool       // no other session writes what this one reads of them, so it asks once whether they are there
 }
 
-var created = regexp.MustCompile(`CREATE (?:VIRTUAL )?TABLE (\w+)`)
-
 // Names lists them.
 func (t Tables) Names() (out []string) {
 	for _, step := range t.Steps {
 		for _, sql := range step {
-			if m := created.FindStringSubmatch(sql); m != nil {
-				out = append(out, m[1])
+			rest, ok := strings.CutPrefix(strings.Replace(sql, " VIRTUAL ", " ", 1), "CREATE TABLE ")
+			if end := strings.IndexAny(rest, " ("); ok && end > 0 {
+				out = append(out, rest[:end])
 			}
 		}
 	}

@@ -125,7 +125,7 @@ func TestKillCarry(t *testing.T) {
 	base := newAlone(t, from.set)
 	base.stop()
 	act := func(o *harness) error {
-		_, err := o.ImportSnapshot(t.Context(), bytes.NewReader(raw))
+		_, err := o.ImportSnapshot(t.Context(), "", bytes.NewReader(raw))
 		return err
 	}
 	base.key = "agent:main:local:dm:count"

@@ -54,12 +54,8 @@ func (s *Session) answerEarly(ctx context.Context, ask recall.Ask, before int64)
 	return out, nil
 }
 
-// RecallWide searches the conversations that this one may read. Its own part it looks through itself: an
+// recallWide searches the conversations that this one may read. Its own part it looks through itself: an
 // agent that asked back would wait for who waits for it.
-func (s *Session) RecallWide(ctx context.Context, ask recall.Ask) (recall.Answer, error) {
-	return s.recallWide(ctx, ask, 0)
-}
-
 func (s *Session) recallWide(ctx context.Context, ask recall.Ask, before int64) (recall.Answer, error) {
 	to, ok := s.wide()
 	if !ok {

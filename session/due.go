@@ -27,6 +27,12 @@ const (
 	dueDigest  = "digest"   // tell the agent which words are new
 )
 
+// coreKinds and coreReports are the kinds of due work and of outbox rows that no room may have.
+var (
+	coreKinds   = []string{dueRun, dueReset, dueOutbox, dueExtract, dueEvicted, dueAgain, dueWords, dueIndex, dueStaging, dueOut, dueDigest}
+	coreReports = []string{outFacts, outArchive, outSnapshot, outRan}
+)
+
 func (s *Session) dueStmt(kind string, at time.Time, data string) tidemark.Stmt {
 	return tidemark.Stmt{
 		SQL:  `INSERT INTO due(key, kind, at, data) VALUES(?, ?, ?, ?) ON CONFLICT(key, kind) DO UPDATE SET at = excluded.at, data = excluded.data`,
@@ -129,9 +135,30 @@ func (s *Session) Wake(ctx context.Context) error {
 		if head, _, ok := strings.Cut(kind, ":"); ok {
 			kind = head + ":"
 		}
-		if do := s.duty(kind); do != nil {
-			err = do(ctx, r.Text(0), r.Text(1))
-		} else {
+		switch kind {
+		case dueRun:
+			err = s.lookAfter(ctx)
+		case dueReset:
+			err = s.resetByAlarm(ctx)
+		case dueOutbox:
+			s.report(ctx)
+		case dueExtract:
+			err = s.extractLater(ctx, r.Text(1))
+		case dueEvicted:
+			err = s.evictedDue(ctx, r.Text(0), r.Text(1))
+		case dueAgain:
+			err = s.queueAgain(ctx, r.Text(1))
+		case dueWords:
+			err = s.readQuietly(ctx)
+		case dueIndex:
+			err = s.indexQuietly(ctx)
+		case dueStaging:
+			err = s.sweepStaging(ctx)
+		case dueDigest:
+			err = s.digestDue(ctx)
+		case dueOut:
+			err = s.sendDue(ctx)
+		default:
 			err = s.wakeRooms(ctx, kind)
 		}
 		if err != nil {
@@ -150,38 +177,6 @@ func (s *Session) Wake(ctx context.Context) error {
 		s.kick()
 	}
 	s.setAlarm(ctx)
-	return nil
-}
-
-// duty is what the core does for a kind of due work, by the name and the data of its row; nil for what is a room's.
-func (s *Session) duty(kind string) func(ctx context.Context, name, data string) error {
-	plain := func(do func(context.Context) error) func(context.Context, string, string) error {
-		return func(ctx context.Context, _, _ string) error { return do(ctx) }
-	}
-	switch kind {
-	case dueRun:
-		return plain(s.lookAfter)
-	case dueReset:
-		return plain(s.resetByAlarm)
-	case dueOutbox:
-		return func(ctx context.Context, _, _ string) error { s.report(ctx); return nil }
-	case dueExtract:
-		return func(ctx context.Context, _, data string) error { return s.extractLater(ctx, data) }
-	case dueEvicted:
-		return s.evictedDue
-	case dueAgain:
-		return func(ctx context.Context, _, data string) error { return s.queueAgain(ctx, data) }
-	case dueWords:
-		return plain(s.readQuietly)
-	case dueIndex:
-		return plain(s.indexQuietly)
-	case dueStaging:
-		return plain(s.sweepStaging)
-	case dueDigest:
-		return plain(s.digestDue)
-	case dueOut:
-		return plain(s.sendDue)
-	}
 	return nil
 }
 
@@ -328,35 +323,24 @@ func (s *Session) tellFacts(ctx context.Context, r tidemark.Row) (*archive.Info,
 		i := &archive.Info{}
 		return i, decode(r.Bytes(2), i)
 	}
-	tell := s.reporter(kind)
-	for _, x := range s.rooms {
-		if rep, ok := x.(room.Reporter); ok && rep.Reports() == kind {
-			tell = rep.Report
-		}
-	}
-	if tell == nil {
-		return nil, nil // of a room that is not there any more
-	}
-	return nil, tell(ctx, r.Bytes(2))
-}
-
-// reporter is what tells the agent of a kind in the outbox; nil for what is a room's.
-func (s *Session) reporter(kind string) func(ctx context.Context, payload []byte) error {
 	switch kind {
 	case outSnapshot:
-		return s.tellSnapshot
+		return nil, s.tellSnapshot(ctx, r.Bytes(2))
 	case outRan:
-		return s.tellRan
-	case outFacts, outArchive:
-		return func(ctx context.Context, payload []byte) error {
-			var x tidemark.Extraction
-			if err := decode(payload, &x); err != nil {
-				return err
-			}
-			return s.Agent.Remember(ctx, x)
+		return nil, s.tellRan(ctx, r.Bytes(2))
+	case outFacts:
+		var x tidemark.Extraction
+		if err := decode(r.Bytes(2), &x); err != nil {
+			return nil, err
+		}
+		return nil, s.Agent.Remember(ctx, x)
+	}
+	for _, x := range s.rooms {
+		if rep, ok := x.(room.Reporter); ok && rep.Reports() == kind {
+			return nil, rep.Report(ctx, r.Bytes(2))
 		}
 	}
-	return nil
+	return nil, nil // of a room that is not there any more
 }
 
 // decode reads what an outbox holds; what cannot be read is refused.

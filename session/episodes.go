@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
@@ -25,6 +26,13 @@ const (
 	markedLate  = 2_000 // and those of a long log that is read for the first time
 	markedBytes = 256 << 10
 )
+
+// dividing is what this life knows of episodes.
+type dividing struct {
+	divided   atomic.Pointer[marked] // their graph, nil while somebody has it
+	uncounted atomic.Int64           // when a provider that did not count is asked again, in milliseconds
+	shortfall atomic.Pointer[toldOf] // what the operator was told of a budget that is not met
+}
 
 // marked is the graph of a log, with what is stored of it. One at a time has it.
 type marked struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
@@ -23,6 +24,14 @@ const (
 	napMost     = 20 * time.Second      // a shorter pause is slept, a longer one is for the alarm
 	outPage     = 500                   // open rows that one look takes in
 )
+
+// sender is how the sending of this life stands. Session.mu guards sending and sendMore.
+type sender struct {
+	mute     atomic.Bool // it was said that no courier is there
+	napping  atomic.Bool // a goroutine waits for the next try
+	sending  bool        // a goroutine sends what is pending
+	sendMore bool        // and looks again before it ends
+}
 
 // dispatch sends what is pending, if nobody in this life does. It returns at once.
 func (s *Session) dispatch() {

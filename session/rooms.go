@@ -77,29 +77,23 @@ func (s *Session) apart() error {
 		}
 		return nil
 	}
-	for _, t := range append(coreTables[:len(coreTables):len(coreTables)], room.Tables{Steps: tables}) {
-		if err := claim(s, "table", t.Names()...); err != nil {
-			return err
-		}
+	core := room.Tables{Steps: tables}
+	for _, t := range coreTables {
+		core.Steps = append(core.Steps[:len(core.Steps):len(core.Steps)], t.Steps...)
 	}
+	err := errors.Join(claim(s, "table", core.Names()...), claim(s, "kind of due work", coreKinds...), claim(s, "kind of report", coreReports...))
 	for _, r := range s.rooms {
-		var err error
 		if k, ok := r.(room.Keep); ok {
-			err = errors.Join(claim(r, "table", k.Tables().Names()...), claim(r, "space", k.Tables().Space))
+			err = errors.Join(err, claim(r, "table", k.Tables().Names()...), claim(r, "space", k.Tables().Space))
 		}
 		if w, ok := r.(room.Waker); ok {
-			taken["kind of due work"+w.Wakes()] = taken["kind of due work"+w.Wakes()] || s.duty(w.Wakes()) != nil
 			err = errors.Join(err, claim(r, "kind of due work", w.Wakes()))
 		}
 		if m, ok := r.(room.Reporter); ok {
-			taken["kind of report"+m.Reports()] = taken["kind of report"+m.Reports()] || s.reporter(m.Reports()) != nil
 			err = errors.Join(err, claim(r, "kind of report", m.Reports()))
 		}
-		if err != nil {
-			return err
-		}
 	}
-	return nil
+	return err
 }
 
 // putNote appends a message to a log in which no turn is in work, with an event behind it and what else is written first.

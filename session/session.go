@@ -135,42 +135,26 @@ type Session struct {
 	hub    hub
 	now    atomic.Pointer[Settings] // Config.Settings with defaults and the session's own
 
-	learned   atomic.Pointer[learned] // of windows
-	windowNap atomic.Int64            // until when nobody is asked for them, in milliseconds
-	tried     atomic.Int64            // the window that a turn tries, 0: none
-	mostTaken atomic.Int64            // tokens of the largest request that was taken in this life
-	leftOut   atomic.Int64            // tools that the model API takes no more of, as it was told in this life
-	doubts    atomic.Bool             // a refusal that nobody explains was for something else than the size
-	frozen    atomic.Pointer[toolset] // the tools of others that are offered
-	thawed    atomic.Bool             // the system prompt was made anew, so they may be
-	made      room.Made               // which optional tables are there
-	indexed   atomic.Bool             // all messages are in the index of words
-	mute      atomic.Bool             // it was said that no courier is there
-	napping   atomic.Bool             // a goroutine waits for the next try to send
-	skip      skipping                // the turn whose words wait for its end
+	made room.Made // which optional tables are there
 
-	laid    atomic.Pointer[edits]  // what is shown of overlays, as far as they were read
-	counted atomic.Pointer[sizeOf] // messages of the conversation, at some time
-	lately  atomic.Pointer[lately] // what the last recall read, where it is short
+	windowing // of its models
+	offering  // of tools
+	sender    // of what people are told
+	reading   // of what was said
+	dividing  // of the work into episodes
 
-	divided   atomic.Pointer[marked] // the graph of episodes, nil while somebody has it
-	uncounted atomic.Int64           // when a provider that did not count is asked again, in milliseconds
-	shortfall atomic.Pointer[toldOf] // what the operator was told of a budget that is not met
-
-	digested digests // what was told of the words of the conversation
-	descent  descent // what it continues, as a branch
+	skip     skipping // the turn whose words wait for its end
+	digested digests  // what was told of the words of the conversation
+	descent  descent  // what it continues, as a branch
 
 	slots chan struct{} // conversations that this one waits for at once
 
-	mu           sync.Mutex // guards the following 9 fields; never held over a wait
-	stall        stall
-	cancel       context.CancelCauseFunc
-	active       string                   // id of the run that works in this life
-	mine         map[string]bool          // runs that this life has begun or taken up and not let go of
-	reported     time.Time                // when the agent's directory was told last
-	sending      bool                     // a goroutine sends what is pending
-	sendMore     bool                     // and looks again before it ends
-	refusedTools map[string]tidemark.Hash // definitions of tools, by name, that the model API refused
+	mu       sync.Mutex // guards the following fields, and those that say so; never held over a wait
+	stall    stall
+	cancel   context.CancelCauseFunc
+	active   string          // id of the run that works in this life
+	mine     map[string]bool // runs that this life has begun or taken up and not let go of
+	reported time.Time       // when the agent's directory was told last
 }
 
 // Open returns the session of a key, brings its tables up to date and takes up what an earlier

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
-	"time"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
@@ -297,31 +296,4 @@ func (s *Session) skippedCount(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	return int(rows[0].Int(0)), nil
-}
-
-// Skips returns the newest turns that recall leaves out, newest first.
-func (s *Session) Skips(ctx context.Context, limit int) ([]SkippedTurn, error) {
-	there, err := s.hasSkips(ctx)
-	if err != nil || !there {
-		return nil, err
-	}
-	rows, err := s.DB.Query(ctx, `SELECT at, ids, bytes FROM skips WHERE key = ? AND state = ? ORDER BY at DESC, run DESC LIMIT ?`, string(s.Key), skipSkipped, min(limit, maxSkipped))
-	if err != nil {
-		return nil, fmt.Errorf("list skipped turns: %w", err)
-	}
-	out := make([]SkippedTurn, len(rows))
-	for i, r := range rows {
-		out[i] = SkippedTurn{At: time.UnixMilli(r.Int(0)).UTC(), Bytes: r.Int(2)}
-		if err := json.Unmarshal(r.Bytes(1), &out[i].Entries); err != nil {
-			return nil, fmt.Errorf("list skipped turns: %w", err)
-		}
-	}
-	return out, nil
-}
-
-// SkippedTurn is a turn that recall leaves out.
-type SkippedTurn struct {
-	At      time.Time          `json:"at"`
-	Entries []tidemark.EntryID `json:"entries"`
-	Bytes   int64              `json:"bytes"`
 }

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
@@ -38,6 +39,15 @@ const (
 	windowsTold = 8                // the agent takes no more in one call
 	windowWait  = 2 * time.Second  // for all of the answers, while somebody waits for another
 )
+
+// windowing is what this life knows of the windows of its models.
+type windowing struct {
+	learned   atomic.Pointer[learned]
+	windowNap atomic.Int64 // until when nobody is asked for them, in milliseconds
+	tried     atomic.Int64 // the window that a turn tries, 0: none
+	mostTaken atomic.Int64 // tokens of the largest request that was taken in this life
+	doubts    atomic.Bool  // a refusal that nobody explains was for something else than the size
+}
 
 // learned is what is known of windows, by the place and name of the model. It is replaced, never changed.
 type learned map[string]tidemark.Window
