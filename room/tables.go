@@ -72,3 +72,11 @@ func (m *Made) Has(ctx context.Context, t Tables) (bool, error) {
 	}
 	return there, err
 }
+
+// Query asks tables; where they are not there nothing is in them.
+func (m *Made) Query(ctx context.Context, t Tables, sql string, args ...any) ([]tidemark.Row, error) {
+	if there, err := m.Has(ctx, t); err != nil || !there {
+		return nil, err
+	}
+	return m.DB.Query(ctx, sql, args...)
+}

@@ -120,7 +120,7 @@ func (s *Session) recordCall(ctx context.Context, r *run, v View, req tidemark.R
 
 // dissect tells what a request is made of.
 func (s *Session) dissect(v View, req tidemark.Request) Anatomy {
-	a := Anatomy{Session: v.Log, Window: s.settings().Window, Limit: s.budget().Limit(), Size: v.Size, Anchored: v.Anchor,
+	a := Anatomy{Session: v.Log, Window: s.settings().Window, Limit: s.Budget().Limit(), Size: v.Size, Anchored: v.Anchor,
 		System: tidemark.EstimateText(req.System), Tools: estimateTools(req.Tools), Parts: Portions(v), Last: v.Last, Until: v.Until,
 		Requested: req.Model, MaxTokens: req.MaxTokens, Prompt: string(tidemark.HashOf([]byte(req.System)))}
 	if a.Limit > 0 {

@@ -87,7 +87,7 @@ func (s *Session) status(ctx context.Context, r *run) (string, error) {
 	waiting := rows[0].Int(0) - 1 // the question itself waits until it is answered
 	lines := []string{
 		fmt.Sprintf("Model: %s", cmp.Or(set.Model, "default")),
-		fmt.Sprintf("Context: %d tokens, %s of the %d at which it is compacted (window %d%s)", v.Size, share(v.Size, s.budget().Limit()), s.budget().Limit(), set.Window, s.windowWhy()),
+		fmt.Sprintf("Context: %d tokens, %s of the %d at which it is compacted (window %d%s)", v.Size, share(v.Size, s.Budget().Limit()), s.Budget().Limit(), set.Window, s.windowWhy()),
 		fmt.Sprintf("Messages: %d since %s", h.Messages, h.Created.In(set.Zone).Format("2006-01-02 15:04 MST")),
 		fmt.Sprintf("Compactions: %d, resets: %d", h.Compactions, h.Resets),
 		fmt.Sprintf("Waiting: %d", max(waiting, 0)),

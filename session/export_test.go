@@ -57,7 +57,7 @@ func MigrateAll(ctx context.Context, db tidemark.DB) (*host.Log, error) {
 
 // Skips returns the newest turns that recall leaves out, newest first.
 func (s *Session) Skips(ctx context.Context, limit int) ([]SkippedTurn, error) {
-	there, err := s.hasSkips(ctx)
+	there, err := s.made.Has(ctx, skipTables)
 	if err != nil || !there {
 		return nil, err
 	}

@@ -53,10 +53,7 @@ func (s *Session) findLedger(ctx context.Context) error {
 	if s.Courier == nil {
 		return nil
 	}
-	if there, err := s.made.Has(ctx, ledgerTables); err != nil || !there {
-		return err
-	}
-	rows, err := s.DB.Query(ctx, `SELECT 1 FROM outbound WHERE key = ? AND open = 1 LIMIT 1`, string(s.Key))
+	rows, err := s.made.Query(ctx, ledgerTables, `SELECT 1 FROM outbound WHERE key = ? AND open = 1 LIMIT 1`, string(s.Key))
 	if err == nil && len(rows) > 0 {
 		s.dispatch()
 	}

@@ -50,7 +50,7 @@ func (s *Session) ports() room.Ports {
 			Outbox: func(id, kind string, payload any, after time.Duration) []tidemark.Stmt {
 				return []tidemark.Stmt{s.outboxStmt(id, kind, payload), s.dueStmt(dueOutbox, s.Runtime.Now().Add(after), "")}
 			}},
-		View: room.View{EvictedAt: s.evictedAt, Strategies: s.strategies, NoteRoom: s.noteRoom, Limit: func() tidemark.Tokens { return s.budget().Limit() }},
+		View: room.View{EvictedAt: s.evictedAt, Strategies: s.strategies, NoteRoom: s.noteRoom, Limit: func() tidemark.Tokens { return s.Budget().Limit() }},
 		Voice: room.Voice{Event: s.eventStmt, Say: s.sayOnce,
 			Lines: func(ctx context.Context, log string, to []tidemark.Origin, text string) ([]tidemark.Stmt, error) {
 				return s.tellStmts(ctx, log, to, text)

@@ -206,7 +206,7 @@ func (s *Session) checkEntry(ctx context.Context, e tidemark.Entry, c *Checked) 
 		err = s.allThere(ctx, e, m)
 	}
 	if err == nil {
-		_, err = s.readEntry(ctx, e.ID, 0)
+		_, err = s.ReadEntry(ctx, e.ID, 0)
 	}
 	if err != nil {
 		return c.unread(e, err)
@@ -326,7 +326,7 @@ func (s *Session) unindexed(ctx context.Context, seq int64) (bool, error) {
 
 // undecidedAt reports whether an entry is of a turn that is not in the index yet, since it may be skipped.
 func (s *Session) undecidedAt(ctx context.Context, seq int64) (bool, error) {
-	there, err := s.hasSkips(ctx)
+	there, err := s.made.Has(ctx, skipTables)
 	if err != nil || !there {
 		return false, err
 	}
@@ -425,11 +425,7 @@ func actHash(edits []tidemark.Edit) string {
 
 // wasUnsound refuses an act that a self-check has just taken back: it would be again.
 func (s *Session) wasUnsound(ctx context.Context, act compaction.Act) error {
-	there, err := s.made.Has(ctx, unsoundTables)
-	if err != nil || !there {
-		return err
-	}
-	rows, err := s.DB.Query(ctx, `SELECT text FROM unsound WHERE key = ? AND act = ? AND at > ? ORDER BY n DESC LIMIT 1`,
+	rows, err := s.made.Query(ctx, unsoundTables, `SELECT text FROM unsound WHERE key = ? AND act = ? AND at > ? ORDER BY n DESC LIMIT 1`,
 		string(s.Key), actHash(act.Edits), s.Runtime.Now().Add(-unsoundRest).UnixMilli())
 	if err != nil || len(rows) == 0 {
 		return err

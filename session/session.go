@@ -221,13 +221,10 @@ func Exists(ctx context.Context, db tidemark.DB, key tidemark.Key) (bool, error)
 	return len(rows) > 0, err
 }
 
-// budget returns the limits that plans are made within.
-func (s *Session) budget() compaction.Budget {
+// Budget returns the limits that plans are made within, scaled to the window.
+func (s *Session) Budget() compaction.Budget {
 	return compaction.Budget{Window: s.settings().Window, Reserve: s.settings().Reserve, Keep: s.settings().Keep}.Fit()
 }
-
-// Budget returns the effective limits, scaled to the window.
-func (s *Session) Budget() compaction.Budget { return s.budget() }
 
 // Scope returns on whose behalf the session runs.
 func (s *Session) Scope() tidemark.Scope { return s.Key.Scope() }

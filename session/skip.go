@@ -31,9 +31,8 @@ const (
 	workedPage = 500  // messages that are counted at a time
 )
 
-// skipping is what a session knows of its turn in work and the tables. Its zero value is ready.
+// skipping is what a session knows of its turn in work. Its zero value is ready.
 type skipping struct {
-	none atomic.Bool            // looked for the tables, and there were none
 	held atomic.Pointer[string] // the run whose words wait
 }
 
@@ -59,23 +58,6 @@ func (s *Session) gate() memory.Gate {
 	return nil
 }
 
-// hasSkips reports whether the tables are there, and makes none.
-func (s *Session) hasSkips(ctx context.Context) (bool, error) {
-	if s.skip.none.Load() && !s.made.Here(skipTables) {
-		return false, nil
-	}
-	there, err := s.made.Has(ctx, skipTables)
-	s.skip.none.Store(err == nil && !there)
-	return there, err
-}
-
-// anySkips reports tables that are known to be there.
-func (s *Session) anySkips() bool { return s.made.Here(skipTables) }
-
-func (s *Session) openSkips(ctx context.Context) error {
-	return s.made.Open(ctx, skipTables)
-}
-
 // hold lets the words of a turn wait for its end, when it may come out that it is skipped: a gate is there and
 // nobody asked for anything. It returns what stores that.
 func (s *Session) hold(ctx context.Context, r *run, q []queued) ([]tidemark.Stmt, error) {
@@ -88,7 +70,7 @@ func (s *Session) hold(ctx context.Context, r *run, q []queued) ([]tidemark.Stmt
 			return nil, nil
 		}
 	}
-	if err := s.openSkips(ctx); err != nil {
+	if err := s.made.Open(ctx, skipTables); err != nil {
 		return nil, err
 	}
 	held, err := s.working(ctx)
@@ -139,11 +121,7 @@ func (s *Session) letGo(run string) {
 // holdAgain goes on waiting in a run that an earlier life began.
 func (s *Session) holdAgain(ctx context.Context, r *run) error {
 	s.skip.held.Store(nil)
-	there, err := s.hasSkips(ctx)
-	if err != nil || !there {
-		return err
-	}
-	rows, err := s.DB.Query(ctx, `SELECT 1 FROM skips WHERE key = ? AND run = ? AND state = ? LIMIT 1`, string(s.Key), r.ID, skipOpen)
+	rows, err := s.made.Query(ctx, skipTables, `SELECT 1 FROM skips WHERE key = ? AND run = ? AND state = ? LIMIT 1`, string(s.Key), r.ID, skipOpen)
 	if err == nil && len(rows) > 0 {
 		s.skip.held.Store(&r.ID)
 	}
@@ -275,23 +253,19 @@ func (s *Session) working(ctx context.Context) (memory.Held, error) {
 
 // decided is the position up to which no message waits for its turn to be kept or skipped.
 func (s *Session) decided(ctx context.Context) (int64, error) {
-	if there, err := s.hasSkips(ctx); err != nil || !there {
-		return 1 << 53, err
-	}
-	rows, err := s.DB.Query(ctx, `SELECT coalesce(min(first), ?) FROM skips WHERE key = ? AND state = ? LIMIT 1`, int64(1)<<53, string(s.Key), skipOpen)
+	rows, err := s.made.Query(ctx, skipTables, `SELECT coalesce(min(first), ?) FROM skips WHERE key = ? AND state = ? LIMIT 1`, int64(1)<<53, string(s.Key), skipOpen)
 	if err != nil {
 		return 0, fmt.Errorf("look for turns that wait: %w", err)
+	}
+	if len(rows) == 0 {
+		return 1 << 53, nil
 	}
 	return rows[0].Int(0), nil
 }
 
 // skippedCount is how many messages recall leaves out.
 func (s *Session) skippedCount(ctx context.Context) (int, error) {
-	there, err := s.hasSkips(ctx)
-	if err != nil || !there {
-		return 0, err
-	}
-	rows, err := s.DB.Query(ctx, `SELECT skipped FROM working WHERE key = ? LIMIT 1`, string(s.Key))
+	rows, err := s.made.Query(ctx, skipTables, `SELECT skipped FROM working WHERE key = ? LIMIT 1`, string(s.Key))
 	if err != nil || len(rows) == 0 {
 		return 0, err
 	}

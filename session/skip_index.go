@@ -15,7 +15,7 @@ import (
 // that waited, and before each recall: what a kill left is done then, from the row that says what is open. A run
 // that ended without a decision was kept.
 func (s *Session) settleSkips(ctx context.Context) error {
-	there, err := s.hasSkips(ctx)
+	there, err := s.made.Has(ctx, skipTables)
 	if err != nil || !there {
 		return err
 	}
@@ -74,7 +74,7 @@ func (s *Session) byID(ctx context.Context, ids []tidemark.EntryID) iter.Seq2[ti
 // settled ends the waiting of a run that has ended. What cannot be written now is done before the next recall.
 func (s *Session) settled(ctx context.Context, run string) {
 	s.letGo(run)
-	if !s.anySkips() {
+	if !s.made.Here(skipTables) {
 		return
 	}
 	if err := s.settleSkips(ctx); err != nil && ctx.Err() == nil {
@@ -105,7 +105,7 @@ func (s *Session) unskipped(ctx context.Context, items []compaction.Item) []comp
 // skippedIn returns which messages between two positions recall leaves out. The decisions say it, not the index:
 // one that is made anew has not all of them.
 func (s *Session) skippedIn(ctx context.Context, first, last int64) (map[int64]bool, error) {
-	there, err := s.hasSkips(ctx)
+	there, err := s.made.Has(ctx, skipTables)
 	if err != nil || !there {
 		return nil, err
 	}

@@ -170,24 +170,16 @@ func (s *Session) snapshotOf(ctx context.Context, id string) (room.Place, error)
 
 // snapshotAs is snapshotOf, also of one that was removed if gone is set.
 func (s *Session) snapshotAs(ctx context.Context, id string, gone bool) (room.Place, error) {
-	there, err := s.made.Has(ctx, snapshotTables)
-	if err != nil {
-		return room.Place{}, err
-	}
-	missing := fmt.Errorf("snapshot %.80q of %s: %w", id, s.Key.Root(), tidemark.ErrNotFound)
-	if !there {
-		return room.Place{}, missing
-	}
 	most := 0
 	if gone {
 		most = 1
 	}
-	rows, err := s.DB.Query(ctx, `SELECT log, seq, node, state FROM snapshots WHERE id = ? AND root = ? AND gone <= ? LIMIT 1`, id, string(s.Key.Root()), most)
+	rows, err := s.made.Query(ctx, snapshotTables, `SELECT log, seq, node, state FROM snapshots WHERE id = ? AND root = ? AND gone <= ? LIMIT 1`, id, string(s.Key.Root()), most)
 	if err != nil {
 		return room.Place{}, fmt.Errorf("read snapshot %.80q: %w", id, err)
 	}
 	if len(rows) == 0 {
-		return room.Place{}, missing
+		return room.Place{}, fmt.Errorf("snapshot %.80q of %s: %w", id, s.Key.Root(), tidemark.ErrNotFound)
 	}
 	n := room.Place{Log: rows[0].Text(0), Seq: rows[0].Int(1)}
 	if err = json.Unmarshal(rows[0].Bytes(2), &n.Node); err == nil {
@@ -201,11 +193,7 @@ func (s *Session) snapshotAs(ctx context.Context, id string, gone bool) (room.Pl
 
 // parentOf is the snapshot that a log continues, "" for none.
 func (s *Session) parentOf(ctx context.Context, log string) (string, error) {
-	there, err := s.made.Has(ctx, snapshotTables)
-	if err != nil || !there {
-		return "", err
-	}
-	rows, err := s.DB.Query(ctx, `SELECT snapshot FROM branches WHERE log = ? LIMIT 1`, log)
+	rows, err := s.made.Query(ctx, snapshotTables, `SELECT snapshot FROM branches WHERE log = ? LIMIT 1`, log)
 	if err != nil || len(rows) == 0 {
 		return "", err
 	}

@@ -206,7 +206,7 @@ var ledgerTables = room.Tables{Space: "outbound", Steps: [][]string{{
 }}}
 
 // skipTables are there from the first turn that might be skipped: without recall.reconcile there are none.
-var skipTables = room.Tables{Space: "session_skip", Steps: [][]string{{
+var skipTables = room.Tables{Space: "session_skip", Own: true, Steps: [][]string{{
 	// Turns whose words wait for the end of the turn (open), and what was decided then: kept or skipped.
 	`CREATE TABLE skips(key TEXT NOT NULL, run TEXT NOT NULL, log TEXT NOT NULL, state TEXT NOT NULL, first INTEGER NOT NULL, at INTEGER NOT NULL,
 		ids TEXT NOT NULL DEFAULT '[]', bytes INTEGER NOT NULL DEFAULT 0, indexed INTEGER NOT NULL DEFAULT 0, PRIMARY KEY(key, run)) WITHOUT ROWID`,
@@ -226,10 +226,4 @@ var toolsetTables = room.Tables{Space: "session_tools", Steps: [][]string{{
 }}}
 
 // mustJSON encodes values of ours, which always encode.
-func mustJSON(v any) string {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		panic(fmt.Sprintf("encode %T: %v", v, err))
-	}
-	return string(raw)
-}
+func mustJSON(v any) string { return room.JSON(v) }

@@ -223,7 +223,7 @@ func (s *Session) refit(ctx context.Context, r *run, v View, refused tidemark.AP
 	case refused.Status == http.StatusRequestEntityTooLarge && refused.Limit == 0:
 		r.trial.bytes = true
 		return s.try(ctx, r, v, fitForced)
-	case heavier && !s.budget().Over(v.View) && refused.Limit >= s.settings().Window:
+	case heavier && !s.Budget().Over(v.View) && refused.Limit >= s.settings().Window:
 		return nil // what was refused was the room for the reply, which is smaller now
 	case refused.Limit > 0:
 		return s.shrink(ctx, r, v, refused.Limit)
@@ -282,11 +282,11 @@ func (s *Session) fitInto(ctx context.Context, r *run, v View, before tidemark.T
 	heavier := false
 	if now := s.settings().Window; now >= before {
 		heavier = r.weigh(&v, now)
-	} else if !s.budget().Over(v.View) {
+	} else if !s.Budget().Over(v.View) {
 		return nil // what was refused was the room for the reply
 	}
 	_, err := s.fit(ctx, r, v, mode)
-	if errors.Is(err, tidemark.ErrNoGain) && (heavier || v.Size <= s.budget().Room()) {
+	if errors.Is(err, tidemark.ErrNoGain) && (heavier || v.Size <= s.Budget().Room()) {
 		return nil // it fits, as far as anybody says, and the reply has less room now
 	}
 	return err

@@ -118,10 +118,7 @@ func (s *Room) Parked(ctx context.Context) (run string, err error) {
 
 // read returns questions; none where nothing was ever asked.
 func (s *Room) read(ctx context.Context, where string, args ...any) ([]asked, error) {
-	if there, err := s.Made.Has(ctx, tables); err != nil || !there {
-		return nil, err
-	}
-	rows, err := s.DB.Query(ctx, `SELECT code, tool, input, state, asked, expires, run, round, n FROM approvals WHERE key = ? AND `+where, append([]any{string(s.Key)}, args...)...)
+	rows, err := s.Made.Query(ctx, tables, `SELECT code, tool, input, state, asked, expires, run, round, n FROM approvals WHERE key = ? AND `+where, append([]any{string(s.Key)}, args...)...)
 	if err != nil {
 		return nil, fmt.Errorf("read approvals: %w", err)
 	}

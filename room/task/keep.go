@@ -55,11 +55,7 @@ func (s *Room) View(ctx context.Context) (View, error) {
 // marked lists the pins and what was superseded, newest pins first.
 func (s *Room) marked(ctx context.Context) ([]tidemark.EntryID, []Supersession, error) {
 	pins, superseded := []tidemark.EntryID{}, []Supersession{}
-	there, err := s.Made.Has(ctx, tables)
-	if !there || err != nil {
-		return pins, superseded, err
-	}
-	rows, err := s.DB.Query(ctx, `SELECT id, pinned, superseded, reason FROM marks WHERE key = ? ORDER BY pinned DESC, id DESC LIMIT 1000`, string(s.Key))
+	rows, err := s.Made.Query(ctx, tables, `SELECT id, pinned, superseded, reason FROM marks WHERE key = ? ORDER BY pinned DESC, id DESC LIMIT 1000`, string(s.Key))
 	if err != nil {
 		return nil, nil, fmt.Errorf("read marks: %w", err)
 	}

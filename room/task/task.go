@@ -64,11 +64,7 @@ func (s *Room) Working(ctx context.Context) (recall.Task, error) {
 
 // card returns the card that is kept and its version; the zero Card and 0 when there is none.
 func (s *Room) card(ctx context.Context) (Card, int64, error) {
-	there, err := s.Made.Has(ctx, tables)
-	if !there || err != nil {
-		return Card{}, 0, err
-	}
-	rows, err := s.DB.Query(ctx, `SELECT version, card FROM tasks WHERE key = ? LIMIT 1`, string(s.Key))
+	rows, err := s.Made.Query(ctx, tables, `SELECT version, card FROM tasks WHERE key = ? LIMIT 1`, string(s.Key))
 	if err != nil {
 		return Card{}, 0, fmt.Errorf("read the task: %w", err)
 	}
@@ -150,11 +146,7 @@ const maxPins = compaction.MaxPinned
 
 // Pinned returns the entries of a log, and of what it continues, that stay in view.
 func (s *Room) Pinned(ctx context.Context, log string) (map[tidemark.EntryID]bool, error) {
-	there, err := s.Made.Has(ctx, tables)
-	if !there || err != nil {
-		return nil, err
-	}
-	rows, err := s.DB.Query(ctx, `SELECT m.id, e.log FROM marks m JOIN entries e ON e.id = m.id WHERE m.key = ? AND m.pinned > 0 LIMIT ?`, string(s.Key), maxPins)
+	rows, err := s.Made.Query(ctx, tables, `SELECT m.id, e.log FROM marks m JOIN entries e ON e.id = m.id WHERE m.key = ? AND m.pinned > 0 LIMIT ?`, string(s.Key), maxPins)
 	if err != nil {
 		return nil, fmt.Errorf("read pins: %w", err)
 	}
@@ -176,11 +168,10 @@ func (s *Room) Pinned(ctx context.Context, log string) (map[tidemark.EntryID]boo
 
 // loosePins returns a note for each entry that loses its hold by a change, since it pins more than there may be.
 func (s *Room) loosePins(ctx context.Context, ch Change) ([]string, error) {
-	there, err := s.Made.Has(ctx, tables)
-	if !there || err != nil || len(ch.Pin) == 0 {
-		return nil, err
+	if len(ch.Pin) == 0 {
+		return nil, nil
 	}
-	rows, err := s.DB.Query(ctx, `SELECT id FROM marks WHERE key = ? AND pinned > 0 ORDER BY pinned DESC, id DESC LIMIT ?`, string(s.Key), maxPins)
+	rows, err := s.Made.Query(ctx, tables, `SELECT id FROM marks WHERE key = ? AND pinned > 0 ORDER BY pinned DESC, id DESC LIMIT ?`, string(s.Key), maxPins)
 	if err != nil {
 		return nil, fmt.Errorf("read pins: %w", err)
 	}
