@@ -54,7 +54,6 @@ type harness struct {
 	provider   tidemark.Provider // in the place of model
 	embedder   vectors.Embedder
 	tools      tidemark.Toolbox
-	gate       memory.Gate
 	logger     *slog.Logger
 	children   session.Children
 	windows    session.Windows
@@ -178,7 +177,7 @@ func (h *harness) tryOpen() (*session.Session, error) {
 	if provider == nil {
 		provider = h.model
 	}
-	s, err := session.Open(life, session.Config{Gate: h.gate, Key: h.key, DB: h.db, Blobs: h.blobs, Provider: provider, Agent: h.agent, Runtime: h.rt, Settings: h.set, Admit: h.admit, Alarm: h.alarm, Courier: h.courier, Observe: h.observe, Strategies: h.strategies, Tools: h.tools, Children: h.children, Windows: h.windows, Logger: h.logger, Rooms: h.rooms()})
+	s, err := session.Open(life, session.Config{Key: h.key, DB: h.db, Blobs: h.blobs, Provider: provider, Agent: h.agent, Runtime: h.rt, Settings: h.set, Admit: h.admit, Alarm: h.alarm, Courier: h.courier, Observe: h.observe, Strategies: h.strategies, Tools: h.tools, Children: h.children, Windows: h.windows, Logger: h.logger, Rooms: h.rooms()})
 	if err == nil {
 		h.Session = s
 	}

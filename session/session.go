@@ -63,10 +63,8 @@ type Settings struct {
 	// ArtifactChars is the size over which the result of a tool is stored compressed, beside its entry, default
 	// 1,024; -1: never.
 	ArtifactChars int
-	// Reconcile says which turns recall leaves out: ReconcileOff or ReconcileSize.
-	Reconcile     string
-	WorkingEvents int   // of ReconcileSize, default memory.DefaultWorkingEvents
-	WorkingBytes  int64 // the same in bytes, default memory.DefaultWorkingBytes
+	// Gate decides which turns recall leaves out, such as memory.BySize; nil: none.
+	Gate memory.Gate
 	// ReportEvery is the shortest time between two rows for the agent's directory when nothing else is
 	// to be told; 0 tells after every turn.
 	ReportEvery time.Duration
@@ -113,8 +111,6 @@ type Config struct {
 	Courier tidemark.Courier
 	// Alarm asks the host to call Wake at a time; nil when the host polls.
 	Alarm func(ctx context.Context, at time.Time) error
-	// Gate decides which turns recall leaves out; nil: Settings.Reconcile says it.
-	Gate memory.Gate
 	// Admit is asked before a view of over 1 MB comes into memory, where that is scarce; release gives
 	// the bytes back. A turn that is not let in waits. nil lets all in.
 	Admit func(bytes int64) (release func(), ok bool)

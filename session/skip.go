@@ -19,12 +19,6 @@ const (
 	skipSkipped = "skipped"
 )
 
-// Values of Settings.Reconcile.
-const (
-	ReconcileOff  = "off"  // each turn is found by recall; also the empty value
-	ReconcileSize = "size" // see memory.BySize
-)
-
 // Bounds of what is decided on.
 const (
 	maxSkipped = 1000 // messages of a turn; one with more is kept
@@ -47,21 +41,10 @@ type Skipped struct {
 // skippedHome is the word in the index that messages of skipped turns share, instead of [Session.home].
 func (s *Session) skippedHome() string { return "x" + s.home()[1:] }
 
-// gate returns who decides on turns, nil for nobody: then nothing is looked at.
-func (s *Session) gate() memory.Gate {
-	if s.Gate != nil {
-		return s.Gate
-	}
-	if set := s.settings(); set.Reconcile == ReconcileSize {
-		return memory.BySize{Events: set.WorkingEvents, Bytes: set.WorkingBytes}
-	}
-	return nil
-}
-
 // hold lets the words of a turn wait for its end, when it may come out that it is skipped: a gate is there and
 // nobody asked for anything. It returns what stores that.
 func (s *Session) hold(ctx context.Context, r *run, q []queued) ([]tidemark.Stmt, error) {
-	g := s.gate()
+	g := s.settings().Gate
 	if g == nil || r.Round > 0 || len(r.took) > 0 {
 		return nil, nil
 	}
@@ -147,7 +130,7 @@ func (s *Session) decideStmts(ctx context.Context, r *run, reply tidemark.Entry)
 		x.Entries, x.Bytes = append(x.Entries, e.ID), x.Bytes+e.Bytes
 	}
 	state := skipKept
-	if g := s.gate(); g != nil && len(turn) <= maxSkipped && g.DecideHot(turn, held) == memory.None {
+	if g := s.settings().Gate; g != nil && len(turn) <= maxSkipped && g.DecideHot(turn, held) == memory.None {
 		state = skipSkipped
 	}
 	stmts := []tidemark.Stmt{{SQL: `UPDATE skips SET state = ?, ids = ?, bytes = ?, at = ? WHERE key = ? AND run = ? AND state = ?`,
@@ -235,7 +218,7 @@ func (s *Session) working(ctx context.Context) (memory.Held, error) {
 		for _, r := range rows {
 			upto, h.Events, h.Bytes = r.Int(0), h.Events+1, h.Bytes+weighed(r.Int(1), r.Int(2))
 		}
-		b, ok := s.gate().(memory.BySize)
+		b, ok := s.settings().Gate.(memory.BySize)
 		if len(rows) < workedPage || ok && b.Over(h) {
 			break
 		}

@@ -122,7 +122,7 @@ func Agent(c *config.Config, name string) (agent.Config, error) {
 }
 
 // gates says who decides on turns, by recall.reconcile: a model is never asked about them.
-var gates = map[string]string{"size": session.ReconcileSize, "model": session.ReconcileSize}
+var gates = map[string]memory.Gate{"size": memory.BySize{}, "model": memory.BySize{}}
 
 // Session returns the settings of a session.
 func Session(c *config.Config, key tidemark.Key) (session.Settings, error) {
@@ -150,7 +150,7 @@ func Session(c *config.Config, key tidemark.Key) (session.Settings, error) {
 		NoCompaction: !c.Compaction.Enabled, NoMemories: !c.Compaction.ExtractMemories, SummaryModel: c.Compaction.Model,
 		Reset: policy, Zone: zone, MaxRounds: c.Session.MaxRounds,
 		PackTokens:    packTokens(c),
-		Reconcile:     gates[c.Recall.Reconcile],
+		Gate:          gates[c.Recall.Reconcile],
 		Delegation:    delegation(c.Delegation),
 		ArtifactChars: cmp.Or(c.Storage.ArtifactChars, -1), // there the zero value is the default
 		ToolTimeout:   milliseconds(c.Timeouts.ToolMs), TurnTimeout: milliseconds(c.Timeouts.TurnMs),
