@@ -25,10 +25,11 @@ func (noGate) Judge(string, []byte, bool) room.Ruling                          {
 func (noGate) Asked(context.Context, string, int) (map[int]room.Ruling, error) { return nil, nil }
 func (noGate) Parked(context.Context) (string, error)                          { return "", nil }
 func (noGate) Close(context.Context, string) ([]tidemark.Stmt, error)          { return nil, nil }
-func (noGate) Ask(context.Context, room.Turn, []room.Waiting) (d room.Done, t time.Time, err error) {
-	return
+func (noGate) Ask(context.Context, room.Turn, []room.Waiting) (room.Done, time.Time, error) {
+	return room.Done{}, time.Time{}, nil
 }
 
+// doorman is the room that says which calls may run.
 func (s *Session) doorman() room.Gate {
 	if g, ok := Room[room.Gate](s); ok {
 		return g

@@ -40,7 +40,7 @@ const (
 const kind = "question"
 
 // tables keep what the owner is asked. They are made with the first question.
-var tables = room.Tables{Space: "session_approvals", Steps: [][]string{{
+var tables = room.Tables{Space: "session_approvals", Own: true, Steps: [][]string{{
 	`CREATE TABLE approvals(key TEXT NOT NULL, code TEXT NOT NULL, run TEXT NOT NULL, round INTEGER NOT NULL, n INTEGER NOT NULL, tool TEXT NOT NULL,
 		input TEXT NOT NULL, state TEXT NOT NULL, asked INTEGER NOT NULL, expires INTEGER NOT NULL, PRIMARY KEY(key, code)) WITHOUT ROWID`,
 }}}
@@ -185,12 +185,13 @@ func (s *Room) Ask(ctx context.Context, t room.Turn, calls []room.Waiting) (done
 		return done, until, err
 	}
 	now := s.Runtime.Now()
-	until = now.Add(s.expiry())
+	expires := now.Add(s.expiry())
+	until = expires
 	var stmts []tidemark.Stmt
 	var fresh []asked
 	for _, c := range calls {
 		a := asked{Question: tidemark.Question{Session: s.Key, Code: approval.Code(t.Run, fmt.Sprint(t.Round, c.N)), Tool: c.Tool, Input: shownInput(c.Input, maxAskedInput),
-			Asked: now.UTC(), Expires: until.UTC()}, run: t.Run, round: t.Round, n: c.N, state: askWaiting}
+			Asked: now.UTC(), Expires: expires.UTC()}, run: t.Run, round: t.Round, n: c.N, state: askWaiting}
 		old, err := s.find(ctx, a.Code)
 		for err == nil && !old.same(a) { // another call's, by chance
 			a.Code = approval.Code(a.Code)
