@@ -25,7 +25,7 @@ const (
 	outPage     = 500                   // open rows that one look takes in
 )
 
-// sender is how the sending of this life stands. Session.mu guards sending and sendMore.
+// sender is how the sending of this life stands. running.mu guards sending and sendMore.
 type sender struct {
 	mute     atomic.Bool // it was said that no courier is there
 	napping  atomic.Bool // a goroutine waits for the next try

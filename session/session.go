@@ -11,7 +11,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -133,6 +132,7 @@ type Session struct {
 
 	made room.Made // which optional tables are there
 
+	running   // the turn in work
 	windowing // of its models
 	offering  // of tools
 	sender    // of what people are told
@@ -144,13 +144,6 @@ type Session struct {
 	descent  descent  // what it continues, as a branch
 
 	slots chan struct{} // conversations that this one waits for at once
-
-	mu       sync.Mutex // guards the following fields, and those that say so; never held over a wait
-	stall    stall
-	cancel   context.CancelCauseFunc
-	active   string          // id of the run that works in this life
-	mine     map[string]bool // runs that this life has begun or taken up and not let go of
-	reported time.Time       // when the agent's directory was told last
 }
 
 // Open returns the session of a key, brings its tables up to date and takes up what an earlier
@@ -169,7 +162,7 @@ func Open(life context.Context, c Config) (*Session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open session %s: %w", c.Key, err)
 	}
-	s := &Session{Config: c, log: log, life: life, made: room.Made{DB: c.DB}, mine: map[string]bool{}, slots: make(chan struct{}, maxAtOnce)}
+	s := &Session{Config: c, log: log, life: life, made: room.Made{DB: c.DB}, running: running{mine: map[string]bool{}}, slots: make(chan struct{}, maxAtOnce)}
 	s.hub.observe = c.Observe
 	for _, r := range c.Rooms {
 		s.rooms = append(s.rooms, r(s.ports()))

@@ -28,7 +28,7 @@ type offering struct {
 	frozen       atomic.Pointer[toolset]  // those of others
 	thawed       atomic.Bool              // the system prompt was made anew, so they may be
 	leftOut      atomic.Int64             // how many the model API takes no more of, as it was told
-	refusedTools map[string]tidemark.Hash // definitions, by name, that the model API refused; Session.mu guards it
+	refusedTools map[string]tidemark.Hash // definitions, by name, that the model API refused; running.mu guards it
 }
 
 // toolOffer is a tool with what is not told to models.
