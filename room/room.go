@@ -149,8 +149,8 @@ type Place struct {
 // Maker makes a room of a session that is opened.
 type Maker func(Ports) any
 
-// Keep is a room with tables of its own.
-type Keep interface{ Tables() Tables }
+// Tabler is a room with tables of its own.
+type Tabler interface{ Tables() Tables }
 
 // Tools is a room with tools for the model.
 type Tools interface {

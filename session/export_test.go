@@ -44,7 +44,7 @@ func (s *Session) ReadEpisode(ctx context.Context, name string, offset int) (str
 func MigrateAll(ctx context.Context, db tidemark.DB) (*host.Log, error) {
 	log, err := Migrate(ctx, db)
 	all := slices.Clone(coreTables)
-	for _, r := range []room.Keep{&task.Room{}, &approvals.Room{}, &snapshots.Room{}, &spool.Room{}, &vectors.Room{}, &sittings.Room{}, &reflection.Room{}} {
+	for _, r := range []room.Tabler{&task.Room{}, &approvals.Room{}, &snapshots.Room{}, &spool.Room{}, &vectors.Room{}, &sittings.Room{}, &reflection.Room{}} {
 		all = append(all, r.Tables())
 	}
 	for _, t := range all {

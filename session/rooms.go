@@ -83,7 +83,7 @@ func (s *Session) apart() error {
 	}
 	err := errors.Join(claim(s, "table", core.Names()...), claim(s, "kind of due work", coreKinds...), claim(s, "kind of report", coreReports...))
 	for _, r := range s.rooms {
-		if k, ok := r.(room.Keep); ok {
+		if k, ok := r.(room.Tabler); ok {
 			err = errors.Join(err, claim(r, "table", k.Tables().Names()...), claim(r, "space", k.Tables().Space))
 		}
 		if w, ok := r.(room.Waker); ok {

@@ -67,7 +67,7 @@ func Make(c Config) room.Maker {
 }
 
 var (
-	_ room.Keep      = (*Room)(nil)
+	_ room.Tabler    = (*Room)(nil)
 	_ room.Gate      = (*Room)(nil)
 	_ room.Commander = (*Room)(nil)
 	_ room.Hearer    = (*Room)(nil)
@@ -75,7 +75,7 @@ var (
 	_ room.Reporter  = (*Room)(nil)
 )
 
-// Tables implements room.Keep.
+// Tables implements room.Tabler.
 func (s *Room) Tables() room.Tables { return tables }
 
 // asked is a question, of which call it is, and what became of it.

@@ -46,12 +46,12 @@ type Room struct {
 func Make(p room.Ports) any { return &Room{p.Self, p.History, p.View} }
 
 var (
-	_ room.Keep      = (*Room)(nil)
+	_ room.Tabler    = (*Room)(nil)
 	_ room.Recaller  = (*Room)(nil)
 	_ room.Compactor = (*Room)(nil)
 )
 
-// Tables implements room.Keep.
+// Tables implements room.Tabler.
 func (s *Room) Tables() room.Tables { return tables }
 
 // reflects reports whether recalls are recorded and thresholds tuned: only a strategy that leaves pointers has any.

@@ -37,14 +37,14 @@ type Room struct {
 func Make(p room.Ports) any { return &Room{p.Self, p.History, p.Work, p.Mail} }
 
 var (
-	_ room.Keep     = (*Room)(nil)
+	_ room.Tabler   = (*Room)(nil)
 	_ room.Ender    = (*Room)(nil)
 	_ room.Waker    = (*Room)(nil)
 	_ room.Reporter = (*Room)(nil)
 	_ room.Closer   = (*Room)(nil)
 )
 
-// Tables implements room.Keep.
+// Tables implements room.Tabler.
 func (s *Room) Tables() room.Tables { return tables }
 
 // Wakes and Reports are one kind.

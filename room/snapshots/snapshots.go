@@ -22,5 +22,5 @@ type Room struct {
 // Make makes the room.
 func Make(p room.Ports) any { return &Room{p.Self, p.History, p.Past} }
 
-// Tables implements room.Keep.
+// Tables implements room.Tabler.
 func (s *Room) Tables() room.Tables { return tables }

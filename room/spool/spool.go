@@ -37,7 +37,7 @@ type Room struct {
 }
 
 var (
-	_ room.Keep   = (*Room)(nil)
+	_ room.Tabler = (*Room)(nil)
 	_ room.Waker  = (*Room)(nil)
 	_ room.Worker = (*Room)(nil)
 )
@@ -45,7 +45,7 @@ var (
 // Make makes the room.
 func Make(p room.Ports) any { return &Room{Self: p.Self, Work: p.Work} }
 
-// Tables implements room.Keep.
+// Tables implements room.Tabler.
 func (s *Room) Tables() room.Tables { return tables }
 
 // Spool holds a log in rows of the session's own database for a reader that goes over it twice, on a

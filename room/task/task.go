@@ -30,7 +30,7 @@ func Make(offered State) room.Maker {
 }
 
 var (
-	_ room.Keep   = (*Room)(nil)
+	_ room.Tabler = (*Room)(nil)
 	_ room.Tools  = (*Room)(nil)
 	_ room.Pusher = (*Room)(nil)
 	_ room.Holder = (*Room)(nil)
@@ -38,7 +38,7 @@ var (
 	_ room.Keeper = (*Room)(nil)
 )
 
-// Tables implements room.Keep.
+// Tables implements room.Tabler.
 func (s *Room) Tables() room.Tables { return tables }
 
 // tables hold what the task events of a conversation come to, so that no turn reads them all. They are

@@ -60,14 +60,14 @@ func Make(by Embedder) room.Maker {
 }
 
 var (
-	_ room.Keep   = (*Room)(nil)
+	_ room.Tabler = (*Room)(nil)
 	_ room.Opener = (*Room)(nil)
 	_ room.Ender  = (*Room)(nil)
 	_ room.Waker  = (*Room)(nil)
 	_ room.Finder = (*Room)(nil)
 )
 
-// Tables implements room.Keep.
+// Tables implements room.Tabler.
 func (s *Room) Tables() room.Tables { return tables }
 
 // Open makes the tables and drops vectors of another model.
