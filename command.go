@@ -2,6 +2,7 @@ package tidemark
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -24,7 +25,44 @@ const (
 	CommandDeny    = "deny"
 )
 
-// maxCommandName bounds what /model, /snapshot, /branch, /approve and /deny may name.
+// Command is a word after a slash: what it takes, who may give it, and how help tells of it.
+type Command struct {
+	Word  string
+	Takes string // "": nothing, "text": any, or none, "name": a line, or none, "word": one, or none, "code": one word
+	Whose Whose
+	Form  string // empty: the line of another word tells of it, too
+	Does  string
+}
+
+// Whose says who may give a command.
+type Whose int
+
+// Who gives commands.
+const (
+	Everybodys Whose = iota
+	Speakers         // the owner's, and in a conversation of others theirs
+	Owners           // the owner's, in a conversation of the owner's
+)
+
+// Commands are all of them, as help lists them.
+func Commands() []Command {
+	return []Command{
+		{CommandNew, "", Speakers, "/new or /reset", "begin a new conversation; this one is archived"},
+		{CommandReset, "", Speakers, "", ""},
+		{CommandCompact, "text", Speakers, "/compact [what to keep]", "summarise older messages now"},
+		{CommandStop, "", Speakers, "/stop", "stop the answer that is being written"},
+		{CommandSnapshot, "name", Speakers, "/snapshot [name]", "name this place, to come back to"},
+		{CommandStatus, "", Everybodys, "/status", "how this conversation stands"},
+		{CommandModel, "word", Everybodys, "/model", "which model answers"},
+		{CommandBranch, "name", Owners, "/branch [name]", "go on from here in a session of its own, trimmed"},
+		{CommandMemory, "", Owners, "/memory", "what is remembered"},
+		{CommandApprove, "code", Owners, "/approve CODE, /deny CODE", "decide about a tool call that waits; yes CODE and no CODE do, too"},
+		{CommandDeny, "code", Owners, "", ""},
+		{CommandHelp, "", Everybodys, "/help", "this"},
+	}
+}
+
+// maxCommandName bounds a name, a word or a code behind a command.
 const maxCommandName = 200
 
 // ParseCommand reads a line that a person typed, such as "/compact keep the numbers", with its slash or
@@ -42,26 +80,24 @@ func ParseCommand(line string) (word, text string, err error) {
 		end = len(line)
 	}
 	word, text = strings.ToLower(line[:end]), strings.TrimSpace(line[end:])
-	switch word {
-	case CommandCompact:
-	case CommandSnapshot, CommandBranch:
-		if len(text) > maxCommandName || strings.ContainsAny(text, "\r\n") {
-			return "", "", fmt.Errorf("/%s takes one name, of up to %d bytes: %w", word, maxCommandName, ErrInvalid)
-		}
-	case CommandApprove, CommandDeny:
-		if text == "" || strings.ContainsFunc(text, unicode.IsSpace) || len(text) > maxCommandName {
-			return "", "", fmt.Errorf("/%s takes the code of a call that waits: %w", word, ErrInvalid)
-		}
-	case CommandModel:
-		if strings.ContainsFunc(text, unicode.IsSpace) || len(text) > maxCommandName {
-			return "", "", fmt.Errorf("/model takes one name, or default: %w", ErrInvalid)
-		}
-	case CommandNew, CommandReset, CommandStatus, CommandStop, CommandMemory, CommandHelp:
-		if text != "" {
-			return "", "", fmt.Errorf("/%s takes nothing behind it: %w", word, ErrInvalid)
-		}
-	default:
+	all := Commands()
+	i := slices.IndexFunc(all, func(c Command) bool { return c.Word == word })
+	if i < 0 {
 		return "", "", fmt.Errorf("%.40q is no command; /help lists them: %w", line, ErrInvalid)
+	}
+	spaced, long, want := strings.ContainsFunc(text, unicode.IsSpace), len(text) > maxCommandName, ""
+	switch takes := all[i].Takes; {
+	case takes == "" && text != "":
+		want = "nothing behind it"
+	case takes == "name" && (long || strings.ContainsAny(text, "\r\n")):
+		want = fmt.Sprintf("one name, of up to %d bytes", maxCommandName)
+	case takes == "word" && (long || spaced):
+		want = "one name, or default"
+	case takes == "code" && (long || spaced || text == ""):
+		want = "the code of a call that waits"
+	}
+	if want != "" {
+		return "", "", fmt.Errorf("/%s takes %s: %w", word, want, ErrInvalid)
 	}
 	return word, text, nil
 }

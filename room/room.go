@@ -18,59 +18,111 @@ import (
 	"github.com/tidemark-ai/tidemark/snapshot"
 )
 
-// Ports is what a room may use of its session.
+// Ports is what a room may use of its session, by noun: a room holds those that it uses.
 type Ports struct {
+	Self
+	History
+	Work
+	Mail
+	View
+	Voice
+	Turns
+	Past Past
+}
+
+// Self is the conversation, and what every room needs.
+type Self struct {
 	Key     tidemark.Key
 	DB      tidemark.DB
-	Log     *host.Log
+	Made    *Made // of the tables in DB
 	Runtime tidemark.Runtime
+	Life    context.Context // ends with the session
+	// Zone is where the agent is.
+	Zone func() *time.Location
+	// MayChange reports whether what somebody says may change the conversation.
+	MayChange func(o tidemark.Origin) bool
+	// Warn logs a failure that nobody waits for; Observe counts something for metrics, and how it went: both are names.
+	Warn    func(what string, err error)
+	Observe func(kind, how string, count int)
+	Logger  *slog.Logger
+}
+
+// History is what was said.
+type History struct {
+	Log *host.Log
 	// Current returns the id of the log that the conversation stands in.
 	Current func(ctx context.Context) (string, error)
 	// Segments returns a log and those that it continues as a branch.
 	Segments func(ctx context.Context, log string) (map[string]bool, error)
 	// Reaches reports whether an entry is of this conversation.
 	Reaches func(ctx context.Context, e tidemark.Entry) (bool, error)
-	// MayChange reports whether what somebody says may change the conversation.
-	MayChange func(o tidemark.Origin) bool
 	// Logs returns the logs of the conversation, newest first.
 	Logs func(ctx context.Context) ([]string, error)
 	// Settled is the position up to which it is decided which turns recall finds.
 	Settled func(ctx context.Context) (int64, error)
 	// Texts gives those of some messages to use that recall finds, each with its text or the beginning of a long one.
 	Texts func(ctx context.Context, seqs []int64, use func(e tidemark.Entry, text string)) error
+	// Words reads a message of an entry without large blocks that have no words. done gives back the memory that it holds.
+	Words func(ctx context.Context, e tidemark.Entry) (m tidemark.Message, done func(), err error)
+	// MarksOf is what rooms know of some entries, see Marker.
+	MarksOf func(ctx context.Context, ids []tidemark.EntryID) (map[tidemark.EntryID]Mark, error)
+	// Announce writes an event with what else is to be written, and tells it to who listens.
+	Announce func(ctx context.Context, log string, e tidemark.Event, stmts ...tidemark.Stmt) error
+	// Note appends a message to a log in which no turn is in work, with an event and what else is written before it, and
+	// tells both; tidemark.ErrConflict where a turn is, or a message came meanwhile.
+	Note func(ctx context.Context, log string, e tidemark.Entry, m tidemark.Message, ev tidemark.Event, stmts ...tidemark.Stmt) error
+}
+
+// Work is what is done later; see Waker.
+type Work struct {
 	// Due and Undue return what makes a kind of work due at a time, and what ends that.
 	Due   func(kind string, at time.Time, data string) tidemark.Stmt
 	Undue func(kind string) tidemark.Stmt
-	// Alarm has the host wake the session for what is due; Life ends with the session.
+	// Alarm has the host wake the session for what is due.
 	Alarm func(ctx context.Context)
-	Life  context.Context
-	// Outbox returns what keeps something for the agent until it has it, once for an id; Tell tells it at once. Agent is
-	// who owns the session: what it can take is found by type assertion.
-	Outbox func(id, kind string, payload any) []tidemark.Stmt
+}
+
+// Mail is what the agent is told; see Reporter.
+type Mail struct {
+	// Agent is who owns the session: what it can take is found by type assertion.
+	Agent any
+	// Outbox returns what keeps something for the agent until it has it, once for an id, and tells it after a while; Tell tells
+	// it at once.
+	Outbox func(id, kind string, payload any, after time.Duration) []tidemark.Stmt
 	Tell   func(ctx context.Context)
-	Agent  any
-	// Announce writes an event with what else is to be written, and tells it to who listens.
-	Announce func(ctx context.Context, log string, e tidemark.Event, stmts ...tidemark.Stmt) error
-	// MarksOf is what rooms know of some entries, see Marker.
-	MarksOf func(ctx context.Context, ids []tidemark.EntryID) (map[tidemark.EntryID]Mark, error)
+}
+
+// View is what the model sees, and how it is made smaller.
+type View struct {
 	// EvictedAt is when an entry of the present session left the view, the zero time if it is there.
 	EvictedAt func(ctx context.Context, id tidemark.EntryID) (time.Time, error)
 	// Strategies and Limit are how the view is made smaller, and when.
 	Strategies func() []compaction.Strategy
 	Limit      func() tidemark.Tokens
-	// Warn logs a failure that nobody waits for; Observe counts for metrics.
-	Warn    func(what string, err error)
-	Observe func(kind, how string, count int)
-	Logger  *slog.Logger
-	// Past is what may be asked of the snapshots of the conversation.
-	Past Past
-	// Note appends a message to a log in which no turn is in work, with an event and what else is written before it, and
-	// tells both; tidemark.ErrConflict where a turn is, or a message came meanwhile.
-	Note func(ctx context.Context, log string, e tidemark.Entry, m tidemark.Message, ev tidemark.Event, stmts ...tidemark.Stmt) error
-	// Words reads a message of an entry without large blocks that have no words. done gives back the memory that it holds.
-	Words func(ctx context.Context, e tidemark.Entry) (m tidemark.Message, done func(), err error)
 	// NoteRoom returns the tokens that a room may push, and those with what must be heeded, however little is left.
 	NoteRoom func() (rest, all tidemark.Tokens)
+}
+
+// Voice is what people are told.
+type Voice struct {
+	// Event and Lines return what appends an event to a log, and what sends a text to those who said something.
+	Event func(log string, e tidemark.Event) tidemark.Stmt
+	Lines func(ctx context.Context, log string, to []tidemark.Origin, text string) ([]tidemark.Stmt, error)
+	// Say sends a text, and logs an event, once for an id.
+	Say func(ctx context.Context, id string, to *tidemark.Address, text string, e *tidemark.Event) error
+	// Happened tells those who listen of an event that is written, Rests that a run waits for the owner.
+	Happened func(run string, e tidemark.Event)
+	Rests    func(run string, list []tidemark.Question, text string)
+}
+
+// Turns is the run in work.
+type Turns struct {
+	// Busy reports whether one works in this life.
+	Busy func() bool
+	// GoOn returns what makes a run due that rests, and the present log; tidemark.ErrConflict when it is written and the
+	// run has ended, or was stopped. Resume takes it up at once.
+	GoOn   func(ctx context.Context, run string) (log string, stmts []tidemark.Stmt, err error)
+	Resume func()
 }
 
 // Past is what a room may ask of the snapshots of its conversation.
@@ -97,6 +149,9 @@ type Place struct {
 // Maker makes a room of a session that is opened.
 type Maker func(Ports) any
 
+// Tabler is a room with tables of its own.
+type Tabler interface{ Tables() Tables }
+
 // Tools is a room with tools for the model.
 type Tools interface {
 	// Tools lists them; pointing says that what leaves the view leaves pointers.
@@ -113,6 +168,65 @@ type Call struct {
 	Log     string
 	Origins []tidemark.Origin // of whom the turn answers
 	Fence   tidemark.Stmt     // holds while the run works on it
+}
+
+// Gate is a room that says which calls of tools may run.
+type Gate interface {
+	// Judge says of a call whether it may; others says that the tool is of others.
+	Judge(tool string, input []byte, others bool) Ruling
+	// Asked returns what became of the calls of a round that somebody was asked about, by their number.
+	Asked(ctx context.Context, run string, round int) (map[int]Ruling, error)
+	// Ask returns what asks about calls, and until when the first of them waits.
+	Ask(ctx context.Context, t Turn, calls []Waiting) (Done, time.Time, error)
+	// Parked returns a run that waits for an answer, "" for none.
+	Parked(ctx context.Context) (run string, err error)
+	// Close returns what ends the questions of a run that ends before they are answered.
+	Close(ctx context.Context, run string) ([]tidemark.Stmt, error)
+}
+
+// Ruling is what becomes of a call. The zero value lets it run.
+type Ruling struct {
+	Waits   bool   // for an answer
+	Refused string // why it does not run, as the model reads it
+}
+
+// Turn is a turn at a round of calls.
+type Turn struct {
+	Run, Log string
+	Round    int
+	Origins  []tidemark.Origin
+}
+
+// Waiting is a call that waits, by its number in its round.
+type Waiting struct {
+	N     int
+	Tool  string
+	Input []byte
+}
+
+// Commander is a room that carries out words that people type after a slash, see tidemark.Commands: at once, not behind
+// what waits.
+type Commander interface {
+	// Commands lists its words.
+	Commands() []string
+	// Command returns what carries one out; what is refused is told in words.
+	Command(ctx context.Context, word, text string, o tidemark.Origin) (Done, error)
+}
+
+// Done is what an act of a room comes to.
+type Done struct {
+	Text  string // the answer, where no run has it
+	Run   string // that the command joins and lets go on
+	Stmts []tidemark.Stmt
+	Then  func() // when they are written
+}
+
+// Hearer is a room that is there when somebody writes.
+type Hearer interface {
+	// Reads returns the command that a text is for the room, "" for none.
+	Reads(ctx context.Context, text string, o tidemark.Origin) (line string, err error)
+	// Ahead returns what waits before what somebody wrote, "" for nothing.
+	Ahead(ctx context.Context, o tidemark.Origin) string
 }
 
 // Pusher is a room that has something for the note beside the messages of a call, within some tokens; see
@@ -164,9 +278,11 @@ type Ender interface {
 	EndStmts() []tidemark.Stmt
 }
 
-// Waker is a room that does what is due; ok is false for a kind that is not its own.
+// Waker is a room that does what is due.
 type Waker interface {
-	Wake(ctx context.Context, kind string) (ok bool, err error)
+	// Wakes is the kind of due work that is the room's own.
+	Wakes() string
+	Wake(ctx context.Context) error
 }
 
 // Worker is a room that may be at work while no turn is: its session is not forgotten meanwhile.
@@ -174,9 +290,11 @@ type Worker interface {
 	Working() bool
 }
 
-// Reporter is a room that tells the agent what it put into the outbox; ok is false for a kind that is not its own.
+// Reporter is a room that tells the agent what it put into the outbox.
 type Reporter interface {
-	Report(ctx context.Context, kind string, payload []byte) (ok bool, err error)
+	// Reports is the kind in the outbox that is the room's own.
+	Reports() string
+	Report(ctx context.Context, payload []byte) error
 }
 
 // Closer is a room with something to do at once when a reset or an import ended what was said before.

@@ -105,7 +105,7 @@ const amendedAt = 1 << 50
 // amendedStmts have recall find a message by what it reads now, and say so where it is found by what it read, and who answers
 // it quote that.
 func (s *Session) amendedStmts(ctx context.Context, e tidemark.Entry, a Amendment) ([]tidemark.Stmt, error) {
-	if err := s.open(ctx, pieceTables); err != nil {
+	if err := s.made.Open(ctx, pieceTables); err != nil {
 		return nil, err
 	}
 	home, err := s.homeOf(ctx, e.Seq)
@@ -117,7 +117,7 @@ func (s *Session) amendedStmts(ctx context.Context, e tidemark.Entry, a Amendmen
 		now = takenBack
 	}
 	stmts, err := s.pieceStmt(home, e.Seq, amendedAt+s.Runtime.Now().UnixMilli(), now)
-	if s.made.here(ledgerTables) {
+	if s.made.Here(ledgerTables) {
 		stmts = append(stmts, tidemark.Stmt{SQL: `UPDATE heard SET said = ? WHERE key = ? AND message = ?`,
 			Args: []any{clip.Line(now, maxQuoted), string(s.Key), e.Origin.Message}})
 	}
@@ -126,14 +126,11 @@ func (s *Session) amendedStmts(ctx context.Context, e tidemark.Entry, a Amendmen
 
 // amendedPieces are what some messages read now, of those that were amended.
 func (s *Session) amendedPieces(ctx context.Context, entries []tidemark.Entry) (map[int64]piece, error) {
-	if ok, err := s.has(ctx, pieceTables); err != nil || !ok || len(entries) == 0 {
-		return nil, err
-	}
 	seqs := make([]int64, len(entries))
 	for i, e := range entries {
 		seqs[i] = e.Seq
 	}
-	rows, err := s.DB.Query(ctx, `SELECT p.seq, p.at, p.size, p.text FROM json_each(?) j JOIN pieces p ON p.seq = j.value AND p.at >= ? ORDER BY p.at DESC LIMIT ?`,
+	rows, err := s.made.Query(ctx, pieceTables, `SELECT p.seq, p.at, p.size, p.text FROM json_each(?) j JOIN pieces p ON p.seq = j.value AND p.at >= ? ORDER BY p.at DESC LIMIT ?`,
 		mustJSON(seqs), amendedAt, MaxK*4)
 	if err != nil {
 		return nil, fmt.Errorf("recall: what was amended: %w", err)

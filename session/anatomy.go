@@ -25,7 +25,7 @@ type Anatomy struct {
 	Full       float64 `json:"contextUtilPct"`  // size of the limit, in percent
 	SystemText int     `json:"systemPromptBytes"`
 	Workspace  int     `json:"workspaceFileBytes"` // persona, instructions and memory of the agent
-	Skills     int     `json:"skillBytes"`         // 0: there are no skills
+	Skills     int     `json:"skillBytes"`         // always 0: the list of skills is of Workspace
 	Schemas    int     `json:"toolSchemaBytes"`
 	Events     int     `json:"historyEventCount"` // messages of the log that were shown, whole or in part
 	Markers    int     `json:"markerCount"`
@@ -120,7 +120,7 @@ func (s *Session) recordCall(ctx context.Context, r *run, v View, req tidemark.R
 
 // dissect tells what a request is made of.
 func (s *Session) dissect(v View, req tidemark.Request) Anatomy {
-	a := Anatomy{Session: v.Log, Window: s.settings().Window, Limit: s.budget().Limit(), Size: v.Size, Anchored: v.Anchor,
+	a := Anatomy{Session: v.Log, Window: s.settings().Window, Limit: s.Budget().Limit(), Size: v.Size, Anchored: v.Anchor,
 		System: tidemark.EstimateText(req.System), Tools: estimateTools(req.Tools), Parts: Portions(v), Last: v.Last, Until: v.Until,
 		Requested: req.Model, MaxTokens: req.MaxTokens, Prompt: string(tidemark.HashOf([]byte(req.System)))}
 	if a.Limit > 0 {

@@ -186,7 +186,7 @@ func TestOwnQuestion(t *testing.T) {
 	h.db = &overtaken{DB: h.db, then: func(ctx context.Context) error { // its own turn rests by then
 		_, err := h.Post(ctx, byOwner("go"))
 		end := time.Now().Add(tidemarktest.Patience)
-		for list := []session.Approval(nil); err == nil && len(list) == 0 && time.Now().Before(end); time.Sleep(time.Millisecond) {
+		for list := []tidemark.Question(nil); err == nil && len(list) == 0 && time.Now().Before(end); time.Sleep(time.Millisecond) {
 			list, err = h.Approvals(ctx)
 		}
 		return err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/approval"
+	"github.com/tidemark-ai/tidemark/room/approvals"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
@@ -84,17 +85,17 @@ func calls(of ...tidemark.Block) func(int, tidemark.Request) (tidemark.Message, 
 	}
 }
 
-var askAll = session.Settings{Approval: approval.Policy{Default: approval.Ask, Rules: []approval.Rule{
+var askAll = approvals.Config{Policy: approval.Policy{Default: approval.Ask, Rules: []approval.Rule{
 	{Tool: "files__read", Action: approval.Allow}, {Tool: "files__rm", Action: approval.Deny}}}}
 
 // newAsking is a session on a clock with tools of others, three of which the model is to call.
 func newAsking(t *testing.T, key tidemark.Key, courier tidemark.Courier) (*harness, *clock, *box) {
 	t.Helper()
-	h, c := newTimed(t, askAll, noon)
+	h, c := newTimed(t, session.Settings{}, noon)
 	h.idle()
 	h.stop()
 	b := &box{tools: []tidemark.Tool{tool("files__read", true), tool("files__write", false), tool("files__rm", true)}}
-	h.tools, h.key, h.courier = b, key, courier
+	h.tools, h.key, h.courier, h.approvals = b, key, courier, askAll
 	h.model.set(calls(tidemark.ToolUse("c1", "files__read", []byte(`{"path":"a"}`)), tidemark.ToolUse("c2", "files__write", []byte(`{"path":"b"}`)), tidemark.ToolUse("c3", "files__rm", []byte(`{}`))))
 	h.open()
 	return h, c, b

@@ -53,7 +53,7 @@ func (s *Session) artifactStmts(ctx context.Context, m tidemark.Message) (tidema
 		if len(packed)+minSaved > len(raw) {
 			continue
 		}
-		if err := s.open(ctx, artifactTables); err != nil {
+		if err := s.made.Open(ctx, artifactTables); err != nil {
 			return m, nil, err
 		}
 		sum := string(tidemark.HashOf(kept))
@@ -105,7 +105,7 @@ func (s *Session) artifactsOf(ctx context.Context, refs []blobRef) (map[string]a
 	if len(refs) == 0 {
 		return nil, nil
 	}
-	if there, err := s.has(ctx, artifactTables); err != nil || !there {
+	if there, err := s.made.Has(ctx, artifactTables); err != nil || !there {
 		return nil, err
 	}
 	out := make(map[string]artifact, len(refs))

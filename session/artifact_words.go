@@ -99,7 +99,7 @@ func (s *Session) restStmts(ctx context.Context, e tidemark.Entry, full tidemark
 	if !e.Origin.Findable() || !longer(full, wordsBytes) {
 		return nil, nil
 	}
-	if err := s.open(ctx, pieceTables); err != nil {
+	if err := s.made.Open(ctx, pieceTables); err != nil {
 		return nil, err
 	}
 	return []tidemark.Stmt{
@@ -131,7 +131,7 @@ func longer(m tidemark.Message, most int) bool {
 
 // readRest puts the rest of long texts into the index, as much as is asked for.
 func (s *Session) readRest(ctx context.Context, most int) error {
-	if ok, err := s.has(ctx, pieceTables); err != nil || !ok {
+	if ok, err := s.made.Has(ctx, pieceTables); err != nil || !ok {
 		return err
 	}
 	for {
@@ -252,16 +252,13 @@ type piece struct {
 // piecesWith finds the messages of some time that match a query of the index deep in a long text: for each the
 // piece that matches best.
 func (s *Session) piecesWith(ctx context.Context, l *lineage, match string, since, until int64) (map[int64]piece, error) {
-	if ok, err := s.has(ctx, pieceTables); err != nil || !ok {
-		return nil, err
-	}
 	own, args := "", []any{match, since, until}
 	if !l.single { // the others all have one home
 		own, args = ` AND `+l.before("e"), append(args, l.logs)
 	}
 	// One piece of each message, of those of the time: a text of hundreds of pieces would take all places. What
 	// bm25 counts is made first, since it can be asked while the index is read only.
-	rows, err := s.DB.Query(ctx, `WITH f AS MATERIALIZED (SELECT rowid AS n, bm25(piece_words, 0.0, 1.0) AS score FROM piece_words WHERE piece_words MATCH ?),
+	rows, err := s.made.Query(ctx, pieceTables, `WITH f AS MATERIALIZED (SELECT rowid AS n, bm25(piece_words, 0.0, 1.0) AS score FROM piece_words WHERE piece_words MATCH ?),
 		best AS (SELECT p.n, min(f.score) AS score FROM f JOIN pieces p ON p.n = f.n JOIN entries e ON e.seq = p.seq
 			WHERE e.at BETWEEN ? AND ?`+own+` GROUP BY p.seq ORDER BY score LIMIT ?)
 		SELECT p.seq, p.at, p.size, p.text FROM best JOIN pieces p ON p.n = best.n ORDER BY best.score LIMIT ?`,
@@ -277,15 +274,12 @@ func (s *Session) firstPieces(ctx context.Context, seqs []int64) (map[int64]piec
 	if len(seqs) == 0 {
 		return nil, nil
 	}
-	if ok, err := s.has(ctx, pieceTables); err != nil || !ok {
-		return nil, err
-	}
 	seqs = seqs[:min(len(seqs), tidemark.MaxParams-1)]
 	args := make([]any, len(seqs), len(seqs)+1)
 	for i, seq := range seqs {
 		args[i] = seq
 	}
-	rows, err := s.DB.Query(ctx, `SELECT seq, at, size, text FROM pieces WHERE seq IN (?`+strings.Repeat(", ?", len(seqs)-1)+`) AND at = 0 LIMIT ?`, append(args, len(seqs))...)
+	rows, err := s.made.Query(ctx, pieceTables, `SELECT seq, at, size, text FROM pieces WHERE seq IN (?`+strings.Repeat(", ?", len(seqs)-1)+`) AND at = 0 LIMIT ?`, append(args, len(seqs))...)
 	if err != nil {
 		return nil, fmt.Errorf("recall: long texts: %w", err)
 	}

@@ -65,7 +65,7 @@ func (s *Session) reply(ctx context.Context, r *run, line string) (string, error
 	case tidemark.CommandBranch:
 		return s.askBranch(ctx, r, name, owner)
 	}
-	return s.help(owner), nil
+	return helpText(commands(owner, s.Scope().Owner)), nil
 }
 
 // status says how the conversation stands.
@@ -87,7 +87,7 @@ func (s *Session) status(ctx context.Context, r *run) (string, error) {
 	waiting := rows[0].Int(0) - 1 // the question itself waits until it is answered
 	lines := []string{
 		fmt.Sprintf("Model: %s", cmp.Or(set.Model, "default")),
-		fmt.Sprintf("Context: %d tokens, %s of the %d at which it is compacted (window %d%s)", v.Size, share(v.Size, s.budget().Limit()), s.budget().Limit(), set.Window, s.windowWhy()),
+		fmt.Sprintf("Context: %d tokens, %s of the %d at which it is compacted (window %d%s)", v.Size, share(v.Size, s.Budget().Limit()), s.Budget().Limit(), set.Window, s.windowWhy()),
 		fmt.Sprintf("Messages: %d since %s", h.Messages, h.Created.In(set.Zone).Format("2006-01-02 15:04 MST")),
 		fmt.Sprintf("Compactions: %d, resets: %d", h.Compactions, h.Resets),
 		fmt.Sprintf("Waiting: %d", max(waiting, 0)),
@@ -122,7 +122,7 @@ func share(size, limit tidemark.Tokens) string {
 
 // undelivered counts what people do not have yet.
 func (s *Session) undelivered(ctx context.Context) (string, error) {
-	if !s.made.here(ledgerTables) {
+	if !s.made.Here(ledgerTables) {
 		return "", nil
 	}
 	rows, err := s.DB.Query(ctx, `SELECT count(*) FROM outbound WHERE key = ? AND open = 1 LIMIT 1`, string(s.Key))
@@ -144,10 +144,10 @@ func (s *Session) mayChange(o tidemark.Origin) bool { return !s.Scope().Owner ||
 
 // notYours answers who may not do what only the owner may.
 func (s *Session) notYours() string {
-	lines := s.commands(false)
-	words := make([]string, len(lines))
-	for i, l := range lines {
-		words[i] = l.words
+	list := commands(false, s.Scope().Owner)
+	words := make([]string, len(list))
+	for i, c := range list {
+		words[i] = c.Form
 	}
 	last := len(words) - 1
 	return "Only the owner can do that. You can use " + strings.Join(words[:last], ", ") + " and " + words[last] + "."
@@ -213,45 +213,26 @@ func (s *Session) askMemory(ctx context.Context, owner bool) string {
 	return out
 }
 
-// commandLine is a command as people are told of it.
-type commandLine struct{ words, does string }
-
 // Help lists the commands that the owner has in a conversation of theirs.
 func Help() string { return helpText(commands(true, true)) }
 
-// commands lists what the owner, or somebody else, may ask for here.
-func (s *Session) commands(owner bool) []commandLine { return commands(owner, s.Scope().Owner) }
-
 // commands lists what may be asked for by the owner or another, in a conversation of the owner's or another's.
-func commands(owner, owners bool) []commandLine {
-	var out []commandLine
-	if owner || !owners {
-		out = append(out, commandLine{"/new or /reset", "begin a new conversation; this one is archived"},
-			commandLine{"/compact [what to keep]", "summarise older messages now"},
-			commandLine{"/stop", "stop the answer that is being written"},
-			commandLine{"/snapshot [name]", "name this place, to come back to"})
+func commands(owner, owners bool) []tidemark.Command {
+	out := slices.DeleteFunc(tidemark.Commands(), func(c tidemark.Command) bool {
+		return c.Form == "" || c.Whose == tidemark.Speakers && owners && !owner || c.Whose == tidemark.Owners && !(owner && owners)
+	})
+	for i := range out {
+		if owner && out[i].Word == tidemark.CommandModel {
+			out[i].Form, out[i].Does = "/model [name or default]", "show or change which model answers"
+		}
 	}
-	out = append(out, commandLine{"/status", "how this conversation stands"})
-	if owner {
-		out = append(out, commandLine{"/model [name or default]", "show or change which model answers"})
-	} else {
-		out = append(out, commandLine{"/model", "which model answers"})
-	}
-	if owner && owners {
-		out = append(out, commandLine{"/branch [name]", "go on from here in a session of its own, trimmed"},
-			commandLine{"/memory", "what is remembered"},
-			commandLine{"/approve CODE, /deny CODE", "decide about a tool call that waits; yes CODE and no CODE do, too"})
-	}
-	return append(out, commandLine{"/help", "this"})
+	return out
 }
 
-// help lists them.
-func (s *Session) help(owner bool) string { return helpText(s.commands(owner)) }
-
-func helpText(lines []commandLine) string {
-	out := make([]string, len(lines))
-	for i, l := range lines {
-		out[i] = l.words + ": " + l.does
+func helpText(list []tidemark.Command) string {
+	out := make([]string, len(list))
+	for i, c := range list {
+		out[i] = c.Form + ": " + c.Does
 	}
 	return strings.Join(out, "\n")
 }

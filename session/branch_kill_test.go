@@ -99,7 +99,7 @@ func TestKillBranching(t *testing.T) {
 // whole holds that every branch has its log, head, ref and overlays, and every note its entry.
 func (h *harness) whole(at string) {
 	h.t.Helper()
-	if err := snapshots.Migrate(h.t.Context(), h.db); err != nil {
+	if err := (&snapshots.Room{}).Tables().Open(h.t.Context(), h.db); err != nil {
 		h.t.Fatal(err)
 	}
 	for what, sql := range map[string]string{
@@ -125,7 +125,7 @@ func TestKillCarry(t *testing.T) {
 	base := newAlone(t, from.set)
 	base.stop()
 	act := func(o *harness) error {
-		_, err := o.ImportSnapshot(t.Context(), bytes.NewReader(raw))
+		_, err := o.ImportSnapshot(t.Context(), "", bytes.NewReader(raw))
 		return err
 	}
 	base.key = "agent:main:local:dm:count"

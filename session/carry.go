@@ -194,18 +194,6 @@ type Carried struct {
 	Again    bool          `json:"again,omitempty"` // it was here already
 }
 
-// ImportSnapshot reads such an archive into this session, which must be empty: it then goes on from the snapshot, and
-// branches of the snapshot can be made. The same one twice is one; an import that was cut off can be made again, and
-// what this store has of the messages already is not stored twice.
-//
-// # Errors
-//
-// tidemark.ErrInvalid for an archive that is damaged or was changed, tidemark.ErrConflict for a session that is in use,
-// tidemark.ErrBusy while a turn is in work there.
-func (s *Session) ImportSnapshot(ctx context.Context, r io.Reader) (Carried, error) {
-	return s.ImportSnapshotOf(ctx, "", r)
-}
-
 // CheckSnapshot reads an archive through, which says whether it is whole, or, with head, only what it is of: a refusal
 // that needs no session. id is the snapshot that it must be of, "" for any.
 //
@@ -238,8 +226,15 @@ func openArchive(r io.Reader, id string) (*snapshot.Reader, error) {
 	return in, nil
 }
 
-// ImportSnapshotOf is the same of an archive that must be of the snapshot id, "" for any.
-func (s *Session) ImportSnapshotOf(ctx context.Context, id string, r io.Reader) (Carried, error) {
+// ImportSnapshot reads such an archive into this session, which must be empty: it then goes on from the snapshot, and
+// branches of the snapshot can be made. The same one twice is one; an import that was cut off can be made again, and
+// what this store has of the messages already is not stored twice. id is the snapshot that it must be of, "" for any.
+//
+// # Errors
+//
+// tidemark.ErrInvalid for an archive that is damaged or was changed, tidemark.ErrConflict for a session that is in use,
+// tidemark.ErrBusy while a turn is in work there.
+func (s *Session) ImportSnapshot(ctx context.Context, id string, r io.Reader) (Carried, error) {
 	c, err := s.importSnapshot(ctx, id, r)
 	if err != nil {
 		return Carried{}, fmt.Errorf("import into %s: %w", s.Key, err)
@@ -269,7 +264,7 @@ func (s *Session) importSnapshot(ctx context.Context, id string, r io.Reader) (C
 	for _, p := range im.more.Places {
 		im.places[p.Entry] = append(im.places[p.Entry], p.ID)
 	}
-	if err := s.openSnapshots(ctx); err != nil {
+	if err := s.made.Open(ctx, snapshotTables); err != nil {
 		return Carried{}, err
 	}
 	n, err := s.snapshotOf(ctx, im.m.Node.ID)

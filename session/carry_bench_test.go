@@ -43,7 +43,7 @@ func TestCarryMemory(t *testing.T) {
 	o := newHarness(t, h.set).on("agent:main:local:dm:far")
 	go func() { w.CloseWithError(h.ExportSnapshot(t.Context(), n.ID, w)) }()
 	peak, stop := watchHeap()
-	got, err := o.ImportSnapshot(t.Context(), r)
+	got, err := o.ImportSnapshot(t.Context(), "", r)
 	stop()
 	if err != nil || got.Messages != n.Messages {
 		t.Fatalf("%+v, %v", got, err)

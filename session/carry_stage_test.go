@@ -37,7 +37,7 @@ func brokenOff(t *testing.T) (x *harness, raw []byte, shown string) {
 	x, _ = newTimed(t, set, noon)
 	x = x.on("agent:main:local:dm:x")
 	cut := io.MultiReader(bytes.NewReader(raw[:len(raw)*9/10]), iotest.ErrReader(errors.New("connection reset")))
-	if _, err := x.ImportSnapshot(t.Context(), cut); err == nil || errors.Is(err, tidemark.ErrInvalid) {
+	if _, err := x.ImportSnapshot(t.Context(), "", cut); err == nil || errors.Is(err, tidemark.ErrInvalid) {
 		t.Fatalf("cut off: %v", err)
 	}
 	if x.count(stagedEntries) == 0 || x.count(`SELECT count(*) FROM due WHERE kind = 'import' AND key = ? LIMIT 1`, string(x.key)) != 1 {
@@ -55,13 +55,13 @@ func TestImportBrokenOff(t *testing.T) {
 		if used {
 			x.say("one word")
 			x.idle()
-			if _, err := x.ImportSnapshot(t.Context(), bytes.NewReader(raw)); !errors.Is(err, tidemark.ErrConflict) {
+			if _, err := x.ImportSnapshot(t.Context(), "", bytes.NewReader(raw)); !errors.Is(err, tidemark.ErrConflict) {
 				t.Errorf("into a session that is in use: %v", err)
 			}
 			to = x.on("agent:main:local:dm:y")
 		}
 		staged := x.count(`SELECT max(seq) FROM entries WHERE log IN (SELECT id FROM logs WHERE key LIKE 'import:agent:main:local:%') LIMIT 1`)
-		if _, err := to.ImportSnapshot(t.Context(), bytes.NewReader(raw)); err != nil {
+		if _, err := to.ImportSnapshot(t.Context(), "", bytes.NewReader(raw)); err != nil {
 			t.Fatalf("used %v: %v", used, err)
 		}
 		if to.shows() != shown {
@@ -86,7 +86,7 @@ func TestImportBesideAnother(t *testing.T) {
 	x.exec(`INSERT INTO runs(id, key, log, owner, state, started, updated) SELECT 'other', key, log, 'z', 'calling', 0, 0 FROM heads WHERE key = ?`, string(x.key))
 	y := x.on("agent:main:local:dm:y")
 	staged := x.count(stagedEntries)
-	if _, err := y.ImportSnapshot(t.Context(), bytes.NewReader(raw)); !errors.Is(err, tidemark.ErrBusy) || !strings.Contains(err.Error(), string(x.key)) {
+	if _, err := y.ImportSnapshot(t.Context(), "", bytes.NewReader(raw)); !errors.Is(err, tidemark.ErrBusy) || !strings.Contains(err.Error(), string(x.key)) {
 		t.Errorf("beside it: %v", err)
 	}
 	x.ring("import")
@@ -94,7 +94,7 @@ func TestImportBesideAnother(t *testing.T) {
 		t.Errorf("%d entries of %d are left, and looked after at %s", x.count(stagedEntries), staged, time.UnixMilli(at))
 	}
 	x.exec(`UPDATE runs SET state = 'failed' WHERE id = 'other'`)
-	if _, err := y.ImportSnapshot(t.Context(), bytes.NewReader(raw)); err != nil || y.shows() != shown {
+	if _, err := y.ImportSnapshot(t.Context(), "", bytes.NewReader(raw)); err != nil || y.shows() != shown {
 		t.Errorf("behind it: %v", err)
 	}
 }
@@ -111,7 +111,7 @@ func TestImportForgotten(t *testing.T) {
 	if n := x.count(`SELECT (SELECT count(*) FROM logs WHERE key LIKE 'import:agent:main:local:%') + (SELECT count(*) FROM due WHERE kind = 'import' AND key LIKE 'agent:main:local:%') LIMIT 1`); n != 0 {
 		t.Errorf("%d rows are left", n)
 	}
-	if _, err := x.ImportSnapshot(t.Context(), bytes.NewReader(raw)); err != nil || x.shows() != shown {
+	if _, err := x.ImportSnapshot(t.Context(), "", bytes.NewReader(raw)); err != nil || x.shows() != shown {
 		t.Errorf("behind it: %v", err)
 	}
 }
@@ -120,10 +120,10 @@ func TestImportForgotten(t *testing.T) {
 func TestImportAstray(t *testing.T) {
 	x, raw, shown := brokenOff(t)
 	x.exec(`DELETE FROM entries WHERE seq = (SELECT min(seq) FROM entries WHERE log IN (SELECT id FROM logs WHERE key LIKE 'import:agent:main:local:%'))`)
-	if _, err := x.ImportSnapshot(t.Context(), bytes.NewReader(raw)); !errors.Is(err, tidemark.ErrConflict) {
+	if _, err := x.ImportSnapshot(t.Context(), "", bytes.NewReader(raw)); !errors.Is(err, tidemark.ErrConflict) {
 		t.Errorf("first try: %v", err)
 	}
-	if _, err := x.ImportSnapshot(t.Context(), bytes.NewReader(raw)); err != nil || x.shows() != shown {
+	if _, err := x.ImportSnapshot(t.Context(), "", bytes.NewReader(raw)); err != nil || x.shows() != shown {
 		t.Errorf("second try: %v", err)
 	}
 }
@@ -147,7 +147,7 @@ func TestImportBesideTurn(t *testing.T) {
 				said = true
 			}
 		}
-		_, err := o.ImportSnapshot(context.WithValue(t.Context(), counted{}, true), bytes.NewReader(raw))
+		_, err := o.ImportSnapshot(context.WithValue(t.Context(), counted{}, true), "", bytes.NewReader(raw))
 		if !said {
 			break // it has begun, and what is said waits
 		}
@@ -182,7 +182,7 @@ func TestSnapshotToldByEach(t *testing.T) {
 	if err = errors.Join(err, a.ExportSnapshot(t.Context(), n.ID, &raw)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.ImportSnapshot(t.Context(), &raw); err != nil {
+	if _, err := b.ImportSnapshot(t.Context(), "", &raw); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := a.RemoveSnapshot(t.Context(), n.ID); err != nil {

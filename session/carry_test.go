@@ -65,7 +65,7 @@ func TestCarry(t *testing.T) {
 	want := h.shows()
 	o := newHarness(t, h.set)
 	o = o.on("agent:main:local:dm:elsewhere")
-	got, err := o.ImportSnapshot(t.Context(), bytes.NewReader(raw))
+	got, err := o.ImportSnapshot(t.Context(), "", bytes.NewReader(raw))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,11 +75,11 @@ func TestCarry(t *testing.T) {
 	if shown := o.shows(); shown != want {
 		t.Errorf("it shows\n%.2000s\nwant\n%.2000s", shown, want)
 	}
-	again, err := o.ImportSnapshot(t.Context(), bytes.NewReader(raw))
+	again, err := o.ImportSnapshot(t.Context(), "", bytes.NewReader(raw))
 	if err != nil || !again.Again || again.Node.ID != n.ID {
 		t.Errorf("again: %+v, %v", again, err)
 	}
-	if _, err := o.ImportSnapshot(t.Context(), bytes.NewReader(raw[:len(raw)-30])); !errors.Is(err, tidemark.ErrInvalid) {
+	if _, err := o.ImportSnapshot(t.Context(), "", bytes.NewReader(raw[:len(raw)-30])); !errors.Is(err, tidemark.ErrInvalid) {
 		t.Errorf("again, cut off: %v", err)
 	}
 	nodes, err := o.nodes()
@@ -105,17 +105,17 @@ func TestCarry(t *testing.T) {
 	}
 	o.say("the import goes on")
 	o.sent()
-	if _, err := o.on("agent:main:local:dm:used").ImportSnapshot(t.Context(), bytes.NewReader(raw)); err != nil {
+	if _, err := o.on("agent:main:local:dm:used").ImportSnapshot(t.Context(), "", bytes.NewReader(raw)); err != nil {
 		t.Errorf("into a second session of one store: %v", err)
 	}
 	for _, key := range []tidemark.Key{"agent:main:local:dm:elsewhere#branch", "agent:main:local:dm:new#branch"} {
-		if _, err := o.on(key).ImportSnapshot(t.Context(), bytes.NewReader(raw)); !errors.Is(err, tidemark.ErrInvalid) {
+		if _, err := o.on(key).ImportSnapshot(t.Context(), "", bytes.NewReader(raw)); !errors.Is(err, tidemark.ErrInvalid) {
 			t.Errorf("into %s: %v", key, err)
 		}
 	}
 	used := o.on("agent:main:local:dm:full")
 	used.say("hello")
-	if _, err := used.ImportSnapshot(t.Context(), bytes.NewReader(raw)); !errors.Is(err, tidemark.ErrConflict) {
+	if _, err := used.ImportSnapshot(t.Context(), "", bytes.NewReader(raw)); !errors.Is(err, tidemark.ErrConflict) {
 		t.Errorf("into a session that is in use: %v", err)
 	}
 }
@@ -149,7 +149,7 @@ func TestCarryHome(t *testing.T) {
 	raw, want := h.export(n.ID), h.shows()
 	rows := h.count(`SELECT count(*) FROM entries LIMIT 1`)
 	o := h.on("agent:main:local:dm:copy")
-	if _, err := o.ImportSnapshot(t.Context(), bytes.NewReader(raw)); err != nil {
+	if _, err := o.ImportSnapshot(t.Context(), "", bytes.NewReader(raw)); err != nil {
 		t.Fatal(err)
 	}
 	if got := h.count(`SELECT count(*) FROM entries LIMIT 1`); got != rows {
@@ -272,13 +272,13 @@ func TestCarryTampered(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := newHarness(t, h.set)
-			if _, err := o.ImportSnapshot(t.Context(), bytes.NewReader(bad)); !errors.Is(err, tidemark.ErrInvalid) {
+			if _, err := o.ImportSnapshot(t.Context(), "", bytes.NewReader(bad)); !errors.Is(err, tidemark.ErrInvalid) {
 				t.Errorf("%v", err)
 			}
 			if nodes, err := o.nodes(); err != nil || len(nodes) != 0 || len(o.originals()) != 0 {
 				t.Errorf("something is left: %v, %v", nodes, err)
 			}
-			if _, err := o.ImportSnapshot(t.Context(), bytes.NewReader(raw)); err != nil {
+			if _, err := o.ImportSnapshot(t.Context(), "", bytes.NewReader(raw)); err != nil {
 				t.Errorf("the right one behind it: %v", err)
 			} else if o.shows() != h.shows() {
 				t.Error("it shows something else")

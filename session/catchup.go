@@ -45,16 +45,12 @@ func (s *Session) ready(ctx context.Context) (missing int, err error) {
 		}
 		s.Logger.Warn("long texts are read later", "session", s.Key, "err", err) // the bucket is down: the rest is found
 	}
-	there, err := s.has(ctx, pieceTables)
-	if err != nil || !there {
-		return missing, err
-	}
-	rows, err := s.DB.Query(ctx, `SELECT count(*) FROM unread WHERE key = ? LIMIT 1`, string(s.Key))
+	rows, err := s.made.Query(ctx, pieceTables, `SELECT count(*) FROM unread WHERE key = ? LIMIT 1`, string(s.Key))
 	if err != nil {
 		return 0, fmt.Errorf("recall: %w", err)
 	}
-	if n := int(rows[0].Int(0)); n > 0 {
-		missing += n
+	if len(rows) > 0 && rows[0].Int(0) > 0 {
+		missing += int(rows[0].Int(0))
 		s.setAlarm(ctx)
 	}
 	return missing, nil

@@ -96,7 +96,7 @@ func (s *Session) plan(ctx context.Context, r *run, v View, mode fitMode, instru
 	if err != nil {
 		return nil, err
 	}
-	act, err := s.planned(ctx, v.Log, instructed(list, instructions), compaction.Hold(v.View, pins, s.budget()), mode != fitAuto)
+	act, err := s.planned(ctx, v.Log, instructed(list, instructions), compaction.Hold(v.View, pins, s.Budget()), mode != fitAuto)
 	if err == nil && old.madeFor(v, act, mode, instructions) {
 		return old, nil
 	}
@@ -150,8 +150,8 @@ func instructed(list []compaction.Strategy, instructions string) []compaction.St
 
 // tooLarge adds to an error that nothing can leave the view why that is, where the newest message is the reason.
 func (s *Session) tooLarge(v View, err error) error {
-	if size, ok := v.TooLarge(s.budget()); ok && errors.Is(err, tidemark.ErrNoGain) {
-		return errors.Join(tooLargeError{size, s.budget().Limit()}, err)
+	if size, ok := v.TooLarge(s.Budget()); ok && errors.Is(err, tidemark.ErrNoGain) {
+		return errors.Join(tooLargeError{size, s.Budget().Limit()}, err)
 	}
 	return err
 }
@@ -172,10 +172,10 @@ func (s *Session) fellShort(ctx context.Context, r *run, mode fitMode, act compa
 	if cooling, err := s.cooling(ctx); cooling || err != nil {
 		return err
 	}
-	event := tidemark.Event{Type: "notice", Data: []byte(mustJSON(Compacted{Reason: string(mode), By: []string{}, Limit: s.budget().Limit(), Short: act.Short})),
+	event := tidemark.Event{Type: "notice", Data: []byte(mustJSON(Compacted{Reason: string(mode), By: []string{}, Limit: s.Budget().Limit(), Short: act.Short})),
 		Text: fmt.Sprintf("Nothing can leave the view: %d tokens over what was asked remain, pinned or of the newest turns.", act.Short)}
-	if size, ok := v.TooLarge(s.budget()); ok {
-		event.Text = Explain(tooLargeError{size, s.budget().Limit()})
+	if size, ok := v.TooLarge(s.Budget()); ok {
+		event.Text = Explain(tooLargeError{size, s.Budget().Limit()})
 	}
 	if err := s.stepEvent(ctx, r, event, s.pauseStmt()); err != nil {
 		return fmt.Errorf("record what did not leave: %w", err)
@@ -356,7 +356,7 @@ func (s *Session) install(ctx context.Context, r *run, v View, p *plan, part arc
 	if err := s.recount(ctx, p.Log, edits); err != nil {
 		return err
 	}
-	after, err := compaction.Preview(v.View, edits, s.budget())
+	after, err := compaction.Preview(v.View, edits, s.Budget())
 	if err == nil && p.Act.Replaces == "" && after.Tokens() >= v.View.Tokens() {
 		err = fmt.Errorf("the summary is as large as what it replaces: %w", tidemark.ErrNoGain)
 	}
@@ -375,8 +375,8 @@ func (s *Session) install(ctx context.Context, r *run, v View, p *plan, part arc
 	size := after.Size // by the measure of what stood before, which may be a provider's
 	entry := tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(now)), Kind: tidemark.KindOverlay, At: now, Origin: tidemark.Origin{From: tidemark.FromSystem},
 		Payload: []byte(mustJSON(tidemark.Overlay{By: p.Act.By, Edits: edits, Reason: p.Reason, Before: p.Size, After: size, Own: v.Fixed + after.Tokens(), Model: s.settings().Model}))}
-	done := Compacted{Reason: p.Reason, By: p.Act.By, Tier: d.Tier, Why: p.Why, Messages: cmp.Or(s.leaving(v, edits), part.Messages), Before: p.Size, After: size, Limit: s.budget().Limit(),
-		Memories: countFacts(p.Facts), Archive: part.Key, Usage: p.Usage, Millis: max(0, now.Sub(p.At).Milliseconds()), Overlay: entry.ID, Instructions: p.Instructions, Short: max(size-s.budget().Limit(), 0), Loose: p.Act.Loose}
+	done := Compacted{Reason: p.Reason, By: p.Act.By, Tier: d.Tier, Why: p.Why, Messages: cmp.Or(s.leaving(v, edits), part.Messages), Before: p.Size, After: size, Limit: s.Budget().Limit(),
+		Memories: countFacts(p.Facts), Archive: part.Key, Usage: p.Usage, Millis: max(0, now.Sub(p.At).Milliseconds()), Overlay: entry.ID, Instructions: p.Instructions, Short: max(size-s.Budget().Limit(), 0), Loose: p.Act.Loose}
 	if err = s.episodesLeft(ctx, p, v, after, &done); err != nil {
 		return err
 	}

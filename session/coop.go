@@ -136,7 +136,7 @@ func (s *Session) tidyStmts(ctx context.Context, r *run, v View, reply tidemark.
 	if err != nil {
 		return nil, nil, err
 	}
-	done := t.Tidy(compaction.Hold(v.View, pins, s.budget()), s.budget(), r.asked.ops)
+	done := t.Tidy(compaction.Hold(v.View, pins, s.Budget()), s.Budget(), r.asked.ops)
 	if slices.ContainsFunc(r.origins, func(o tidemark.Origin) bool { return !s.mayChange(o) }) {
 		done.Refuse(true, "the turn answers somebody who may not change this conversation")
 	}
@@ -193,7 +193,7 @@ func (s *Session) tidyChecked(ctx context.Context, r *run, v View, t *compaction
 	if len(t.Edits) == 0 {
 		return part, 0, nil
 	}
-	after, err := compaction.Preview(v.View, t.Edits, s.budget())
+	after, err := compaction.Preview(v.View, t.Edits, s.Budget())
 	if err == nil {
 		err = tidemark.Check(after.Messages())
 	}

@@ -141,7 +141,7 @@ func (s *Session) copies(ctx context.Context, v View, name string) ([]compaction
 	if t == nil || name == "" || len(name) > maxFaultPath {
 		return nil, nil
 	}
-	return t.Copies(v.View, s.budget(), name), nil
+	return t.Copies(v.View, s.Budget(), name), nil
 }
 
 // maxFaultPath bounds a path that is looked for.

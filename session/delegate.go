@@ -64,8 +64,8 @@ func (d Delegation) withDefaults() Delegation {
 const childSystem = "Another agent delegated the task in the first message to you. Your last message is the answer that it reads, and it reads nothing else: " +
 	"say what you found, what you did and what is left open. Nobody answers questions: decide yourself, and say what you assumed."
 
-// delegateTool hands a task to a conversation with a context of its own.
-func (s *Session) delegateTool() tidemark.Tool {
+// delegateTool hands a task to a conversation with a context of its own, where the model may do that.
+func (s *Session) delegateTool() (tidemark.Tool, bool) {
 	return tidemark.Tool{
 		Name: delegateName,
 		Description: "Give a task to a sub-agent with a context of its own and read its answer: for long searches and work that stands alone. Calls run side by side. " +
@@ -74,7 +74,7 @@ func (s *Session) delegateTool() tidemark.Tool {
 		Idempotent:  true, // the conversation and its errand are named by the call's place in its run
 		// It may wait for those before it. Its own time is less, so that it ends in words of its own.
 		Timeout: 2*s.settings().Delegation.Timeout + delegateSlack,
-	}
+	}, s.delegates()
 }
 
 // depth is how many conversations stand above this one.
@@ -98,7 +98,7 @@ func (s *Session) toolTime(name string) time.Duration {
 	if t, ok := s.frozenTool(name); ok && t.Timeout > 0 {
 		return t.Timeout
 	}
-	for _, t := range s.ownTools() {
+	for _, t := range s.offeredTools() {
 		if t.Name == name && t.Timeout > 0 {
 			return t.Timeout
 		}

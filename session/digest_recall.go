@@ -54,12 +54,8 @@ func (s *Session) answerEarly(ctx context.Context, ask recall.Ask, before int64)
 	return out, nil
 }
 
-// RecallWide searches the conversations that this one may read. Its own part it looks through itself: an
+// recallWide searches the conversations that this one may read. Its own part it looks through itself: an
 // agent that asked back would wait for who waits for it.
-func (s *Session) RecallWide(ctx context.Context, ask recall.Ask) (recall.Answer, error) {
-	return s.recallWide(ctx, ask, 0)
-}
-
 func (s *Session) recallWide(ctx context.Context, ask recall.Ask, before int64) (recall.Answer, error) {
 	to, ok := s.wide()
 	if !ok {
@@ -81,18 +77,12 @@ func (s *Session) recallWide(ctx context.Context, ask recall.Ask, before int64) 
 	return recall.Join(ask, append(answers, others))
 }
 
-// offered gives tools as this conversation has them: only an owner's recall finds more in others than in itself.
-func (s *Session) offered(tools []tidemark.Tool) []tidemark.Tool {
-	if _, ok := s.wide(); !ok || !s.Scope().Owner {
-		return tools
+// recallTool is recall as this conversation has it: only an owner's finds more in others than in itself.
+func (s *Session) recallTool() (tidemark.Tool, bool) {
+	if _, ok := s.wide(); ok && s.Scope().Owner {
+		return wideTool, true
 	}
-	out := slices.Clone(tools)
-	for i := range out {
-		if out[i].Name == recallTool.Name {
-			out[i] = wideTool
-		}
-	}
-	return out
+	return recallTool, true
 }
 
 // wideTool is the recall tool with a scope.

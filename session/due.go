@@ -27,6 +27,12 @@ const (
 	dueDigest  = "digest"   // tell the agent which words are new
 )
 
+// coreKinds and coreReports are the kinds of due work and of outbox rows that no room may have.
+var (
+	coreKinds   = []string{dueRun, dueReset, dueOutbox, dueExtract, dueEvicted, dueAgain, dueWords, dueIndex, dueStaging, dueOut, dueDigest}
+	coreReports = []string{outFacts, outArchive, outSnapshot, outRan}
+)
+
 func (s *Session) dueStmt(kind string, at time.Time, data string) tidemark.Stmt {
 	return tidemark.Stmt{
 		SQL:  `INSERT INTO due(key, kind, at, data) VALUES(?, ?, ?, ?) ON CONFLICT(key, kind) DO UPDATE SET at = excluded.at, data = excluded.data`,
@@ -58,9 +64,6 @@ func (s *Session) endStmts(after time.Duration) []tidemark.Stmt {
 		if e, ok := r.(room.Ender); ok {
 			stmts = append(stmts, e.EndStmts()...)
 		}
-	}
-	if s.made.here(approvalTables) {
-		stmts = append(stmts, tidemark.Stmt{SQL: `DELETE FROM approvals WHERE key = ? AND expires < ?`, Args: []any{string(s.Key), s.Runtime.Now().Add(-keepApprovals).UnixMilli()}})
 	}
 	return append(stmts, s.restStmt(), s.dueStmt(dueOutbox, s.Runtime.Now().Add(after), ""))
 }
@@ -246,7 +249,6 @@ const (
 	outFacts    = "facts"    // a tidemark.Extraction
 	outArchive  = "archive"  // an archive.Info
 	outSnapshot = "snapshot" // a snapshot.Node
-	outQuestion = "question" // a tidemark.Question
 	outRan      = "ran"      // a tidemark.Ran
 )
 
@@ -314,35 +316,31 @@ func (s *Session) tell(ctx context.Context, rows []tidemark.Row) (told []tidemar
 	return append(told, indexed...), failed
 }
 
-// tellFacts hands facts to the agent; what is in an archive is returned, and told with the directory row.
+// tellFacts hands a row to the agent; what is in an archive is returned, and told with the directory row.
 func (s *Session) tellFacts(ctx context.Context, r tidemark.Row) (*archive.Info, error) {
-	if r.Text(1) == outArchive {
+	kind := r.Text(1)
+	if kind == outArchive {
 		i := &archive.Info{}
 		return i, decode(r.Bytes(2), i)
 	}
-	switch r.Text(1) {
+	switch kind {
 	case outSnapshot:
 		return nil, s.tellSnapshot(ctx, r.Bytes(2))
-	case outQuestion:
-		return nil, s.tellQuestion(ctx, r.Bytes(2))
 	case outRan:
 		return nil, s.tellRan(ctx, r.Bytes(2))
+	case outFacts:
+		var x tidemark.Extraction
+		if err := decode(r.Bytes(2), &x); err != nil {
+			return nil, err
+		}
+		return nil, s.Agent.Remember(ctx, x)
 	}
 	for _, x := range s.rooms {
-		if rep, ok := x.(room.Reporter); ok {
-			if mine, err := rep.Report(ctx, r.Text(1), r.Bytes(2)); mine || err != nil {
-				return nil, err
-			}
+		if rep, ok := x.(room.Reporter); ok && rep.Reports() == kind {
+			return nil, rep.Report(ctx, r.Bytes(2))
 		}
 	}
-	if r.Text(1) != outFacts {
-		return nil, nil // of a room that is not there any more
-	}
-	var x tidemark.Extraction
-	if err := decode(r.Bytes(2), &x); err != nil {
-		return nil, err
-	}
-	return nil, s.Agent.Remember(ctx, x)
+	return nil, nil // of a room that is not there any more
 }
 
 // decode reads what an outbox holds; what cannot be read is refused.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
@@ -25,6 +26,13 @@ const (
 	markedLate  = 2_000 // and those of a long log that is read for the first time
 	markedBytes = 256 << 10
 )
+
+// dividing is what this life knows of episodes.
+type dividing struct {
+	divided   atomic.Pointer[marked] // their graph, nil while somebody has it
+	uncounted atomic.Int64           // when a provider that did not count is asked again, in milliseconds
+	shortfall atomic.Pointer[toldOf] // what the operator was told of a budget that is not met
+}
 
 // marked is the graph of a log, with what is stored of it. One at a time has it.
 type marked struct {
@@ -72,7 +80,7 @@ func (s *Session) loadGraph(ctx context.Context, log string) (*marked, error) {
 		e = &compaction.Episodes{}
 	}
 	m := &marked{log: log, graph: e.NewGraph()}
-	there, err := s.has(ctx, markedTables)
+	there, err := s.made.Has(ctx, markedTables)
 	if !there || err != nil {
 		return m, err
 	}
@@ -202,7 +210,7 @@ func (s *Session) saveGraph(ctx context.Context, m *marked) {
 }
 
 func (s *Session) storeGraph(ctx context.Context, m *marked) error {
-	if err := s.open(ctx, markedTables); err != nil {
+	if err := s.made.Open(ctx, markedTables); err != nil {
 		return err
 	}
 	changed, upto := m.graph.Save()

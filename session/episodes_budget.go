@@ -16,12 +16,12 @@ import (
 // planned is [compaction.Plan] with the episodes of the log, where a strategy asks for them.
 func (s *Session) planned(ctx context.Context, log string, list []compaction.Strategy, v compaction.View, force bool) (act compaction.Act, err error) {
 	e := s.episodic()
-	if e == nil || !force && v.Size <= e.Limit(s.budget()) {
-		return compaction.Plan(list, v, s.budget(), force)
+	if e == nil || !force && v.Size <= e.Limit(s.Budget()) {
+		return compaction.Plan(list, v, s.Budget(), force)
 	}
 	err = s.withGraph(ctx, log, func(g *episodes.Graph) error {
 		v.Graph = g
-		act, err = compaction.Plan(list, v, s.budget(), force)
+		act, err = compaction.Plan(list, v, s.Budget(), force)
 		return err
 	})
 	return act, err
@@ -47,7 +47,7 @@ func (s *Session) episodesLeft(ctx context.Context, p *plan, v View, after compa
 		return nil
 	}
 	after.Size = v.measure(v.Fixed + after.Tokens())
-	done.After, done.Episodes = after.Size, &EpisodesLeft{Budget: e.Limit(s.budget()), Short: e.Short(after, s.budget())}
+	done.After, done.Episodes = after.Size, &EpisodesLeft{Budget: e.Limit(s.Budget()), Short: e.Short(after, s.Budget())}
 	return s.withGraph(ctx, p.Log, func(g *episodes.Graph) error {
 		was, is := standing(v.View, g), standing(after, g)
 		for i := range was {
@@ -111,7 +111,7 @@ const (
 // configured. All that follows in the turn stands on that figure. Without an answer all of it stands on the estimate.
 func (s *Session) countedExactly(ctx context.Context, r *run, e *compaction.Episodes, v View) View {
 	v = r.measured(v)
-	limit := e.Limit(s.budget())
+	limit := e.Limit(s.Budget())
 	c, ok := s.Provider.(tidemark.Counter)
 	now := s.Runtime.Now()
 	if !e.Exact || !ok || r.counted || s.settings().NoCompaction || v.Size < limit-limit/countNear || now.UnixMilli() < s.uncounted.Load() {
@@ -160,7 +160,7 @@ type toldOf struct {
 // shortage tells the operator that the budget cannot be met when that begins, when it grows much, and when a whole turn had room again;
 // the model is told with each call. It costs a query in each life, and one transaction each time.
 func (s *Session) shortage(ctx context.Context, r *run, e *compaction.Episodes, v View) error {
-	limit, short := e.Limit(s.budget()), e.Short(v.View, s.budget())
+	limit, short := e.Limit(s.Budget()), e.Short(v.View, s.Budget())
 	told, err := s.toldShort(ctx, v.Log)
 	if err != nil {
 		return err
@@ -192,8 +192,8 @@ func (s *Session) shortage(ctx context.Context, r *run, e *compaction.Episodes, 
 		s.Logger.Warn("the budget of episodes is not met", "session", s.Key, "budget", limit, "short", short)
 	}
 	event := tidemark.Event{Type: "notice", Text: text, Data: []byte(mustJSON(Compacted{Reason: "budget", By: []string{e.Name()}, Before: v.Size, After: v.Size,
-		Limit: s.budget().Limit(), Episodes: &EpisodesLeft{Budget: limit, Short: short}}))}
-	if err := s.open(ctx, markedTables); err != nil {
+		Limit: s.Budget().Limit(), Episodes: &EpisodesLeft{Budget: limit, Short: short}}))}
+	if err := s.made.Open(ctx, markedTables); err != nil {
 		return err
 	}
 	noted := tidemark.Stmt{SQL: `INSERT INTO marked_logs(log, upto, short) VALUES(?, 0, ?) ON CONFLICT(log) DO UPDATE SET short = excluded.short`,
@@ -211,18 +211,12 @@ func (s *Session) toldShort(ctx context.Context, log string) (*toldOf, error) {
 		return t, nil
 	}
 	t := &toldOf{log: log}
-	there, err := s.has(ctx, markedTables)
+	rows, err := s.made.Query(ctx, markedTables, `SELECT short FROM marked_logs WHERE log = ? LIMIT 1`, log)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read what was told of a budget: %w", err)
 	}
-	if there {
-		rows, err := s.DB.Query(ctx, `SELECT short FROM marked_logs WHERE log = ? LIMIT 1`, log)
-		if err != nil {
-			return nil, fmt.Errorf("read what was told of a budget: %w", err)
-		}
-		if len(rows) > 0 {
-			t.By = tidemark.Tokens(rows[0].Int(0))
-		}
+	if len(rows) > 0 {
+		t.By = tidemark.Tokens(rows[0].Int(0))
 	}
 	s.shortfall.Store(t)
 	return t, nil

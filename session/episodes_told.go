@@ -67,7 +67,7 @@ func (s *Session) Episodes(ctx context.Context) (Episodes, error) {
 	out := Episodes{Session: v.Log, Size: v.Size, Episodes: []EpisodeTold{}}
 	e := s.episodic()
 	if e != nil {
-		out.Enabled, out.Budget, out.LowWater, out.Short = true, e.Limit(s.budget()), e.LowMark(s.budget()), e.Short(v.View, s.budget())
+		out.Enabled, out.Budget, out.LowWater, out.Short = true, e.Limit(s.Budget()), e.LowMark(s.Budget()), e.Short(v.View, s.Budget())
 	} else {
 		e = &compaction.Episodes{}
 	}
@@ -76,7 +76,7 @@ func (s *Session) Episodes(ctx context.Context) (Episodes, error) {
 			out.Active = a.Name
 		}
 		if now := v.View; out.Short > 0 {
-			if now.Graph = g; len(e.Plan(now, s.budget())) == 0 {
+			if now.Graph = g; len(e.Plan(now, s.Budget())) == 0 {
 				open := ""
 				if a := g.Active(); a != nil {
 					open = clip.Line(a.String(), shownEpisode)
@@ -84,7 +84,7 @@ func (s *Session) Episodes(ctx context.Context) (Episodes, error) {
 				out.Held = whyShort(v, open)
 			}
 		}
-		out.Episodes = toldOfGraph(v, g, g.Prologue(e.Prologue(s.budget())))
+		out.Episodes = toldOfGraph(v, g, g.Prologue(e.Prologue(s.Budget())))
 		return nil
 	})
 	if err != nil {
@@ -185,7 +185,7 @@ func (s *Session) divisions(ctx context.Context, v View) *Divided {
 	if e == nil {
 		return nil
 	}
-	d := &Divided{Budget: e.Limit(s.budget()), LowWater: e.LowMark(s.budget()), Size: v.Size, Short: e.Short(v.View, s.budget())}
+	d := &Divided{Budget: e.Limit(s.Budget()), LowWater: e.LowMark(s.Budget()), Size: v.Size, Short: e.Short(v.View, s.Budget())}
 	m := s.divided.Swap(nil)
 	if m == nil || m.log != v.Log {
 		var err error

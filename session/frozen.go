@@ -65,7 +65,7 @@ type teller interface {
 // askPrompt asks the agent for its part of the system prompt, at most a quarter of what may be sent.
 func (s *Session) askPrompt(ctx context.Context, now time.Time) (string, memory.Mark, error) {
 	if a, ok := s.Agent.(teller); ok {
-		return a.PromptWithin(ctx, s.Scope(), now, s.budget().Limit()/4)
+		return a.PromptWithin(ctx, s.Scope(), now, s.Budget().Limit()/4)
 	}
 	text, err := s.Agent.Prompt(ctx, s.Scope(), now)
 	return text, memory.Mark{}, err

@@ -125,10 +125,7 @@ func (g Guest) Log() *host.Log { return g.s.log }
 // Told tells those who follow the conversation that something was added to it, and behind that the agent.
 func (g Guest) Told(e tidemark.Event) {
 	g.s.hub.send(Notice{Type: NoticeEvent, Event: &e})
-	g.s.Runtime.Go(func() {
-		g.s.report(g.s.life)
-		g.s.setAlarm(g.s.life)
-	})
+	g.s.tellSoon()
 }
 
 // Proxied is what the proxy did with a call of a client: a part of [Anatomy].

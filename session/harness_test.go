@@ -18,6 +18,7 @@ import (
 	"github.com/tidemark-ai/tidemark/host/hosttest"
 	"github.com/tidemark-ai/tidemark/memory"
 	"github.com/tidemark-ai/tidemark/room"
+	"github.com/tidemark-ai/tidemark/room/approvals"
 	"github.com/tidemark-ai/tidemark/room/reflection"
 	"github.com/tidemark-ai/tidemark/room/sittings"
 	"github.com/tidemark-ai/tidemark/room/snapshots"
@@ -53,10 +54,10 @@ type harness struct {
 	provider   tidemark.Provider // in the place of model
 	embedder   vectors.Embedder
 	tools      tidemark.Toolbox
-	gate       memory.Gate
 	logger     *slog.Logger
 	children   session.Children
 	windows    session.Windows
+	approvals  approvals.Config
 	beside     *neighbours // in the same database
 	*session.Session
 }
@@ -84,7 +85,7 @@ func unopened(t *testing.T, set session.Settings) *harness {
 
 // rooms makes the rooms of the session.
 func (h *harness) rooms() []room.Maker {
-	out := []room.Maker{task.Make(h.taskState), snapshots.Make, spool.Make}
+	out := []room.Maker{task.Make(h.taskState), snapshots.Make, spool.Make, approvals.Make(h.approvals)}
 	if h.embedder != nil {
 		out = append(out, vectors.Make(h.embedder))
 	}
@@ -103,6 +104,29 @@ func (h *harness) Task(ctx context.Context) (task.View, error) { return h.card()
 // ChangeTask changes it.
 func (h *harness) ChangeTask(ctx context.Context, ch task.Change, o tidemark.Origin) (task.View, error) {
 	return h.card().Change(ctx, ch, o)
+}
+
+// Approvals, Decide and Relay are of the room that asks the owner.
+func (h *harness) Approvals(ctx context.Context) ([]tidemark.Question, error) {
+	return h.asks().Waiting(ctx)
+}
+
+// Decide decides.
+func (h *harness) Decide(ctx context.Context, d tidemark.Decision) error {
+	return h.asks().Decide(ctx, d)
+}
+
+// Relay asks for another conversation.
+func (h *harness) Relay(ctx context.Context, q tidemark.Question) error {
+	return h.asks().Relay(ctx, q)
+}
+
+func (h *harness) asks() *approvals.Room {
+	r, ok := session.Room[*approvals.Room](h.Session)
+	if !ok {
+		h.t.Fatal("no room of approvals")
+	}
+	return r
 }
 
 // Merge and Compare are of the room of snapshots.
@@ -153,7 +177,7 @@ func (h *harness) tryOpen() (*session.Session, error) {
 	if provider == nil {
 		provider = h.model
 	}
-	s, err := session.Open(life, session.Config{Gate: h.gate, Key: h.key, DB: h.db, Blobs: h.blobs, Provider: provider, Agent: h.agent, Runtime: h.rt, Settings: h.set, Admit: h.admit, Alarm: h.alarm, Courier: h.courier, Observe: h.observe, Strategies: h.strategies, Tools: h.tools, Children: h.children, Windows: h.windows, Logger: h.logger, Rooms: h.rooms()})
+	s, err := session.Open(life, session.Config{Key: h.key, DB: h.db, Blobs: h.blobs, Provider: provider, Agent: h.agent, Runtime: h.rt, Settings: h.set, Admit: h.admit, Alarm: h.alarm, Courier: h.courier, Observe: h.observe, Strategies: h.strategies, Tools: h.tools, Children: h.children, Windows: h.windows, Logger: h.logger, Rooms: h.rooms()})
 	if err == nil {
 		h.Session = s
 	}

@@ -277,8 +277,9 @@ func densest(lower string, terms []string, around int) int {
 	return best
 }
 
-// readEntry returns the text of one message of this conversation, from an offset.
-func (s *Session) readEntry(ctx context.Context, id tidemark.EntryID, offset int) (string, error) {
+// ReadEntry returns a page of the text of a message of this conversation, from an offset in bytes on, and says where
+// the next begins.
+func (s *Session) ReadEntry(ctx context.Context, id tidemark.EntryID, offset int) (string, error) {
 	m, err := s.entry(ctx, id)
 	if err != nil {
 		return "", err
@@ -296,12 +297,6 @@ func (s *Session) readEntry(ctx context.Context, id tidemark.EntryID, offset int
 		out += fmt.Sprintf("\n[%d of %d bytes; go on with offset %d]", len(text), size, end)
 	}
 	return out, nil
-}
-
-// ReadEntry returns a page of the text of a message of this conversation, from an offset in bytes on, and says where
-// the next begins.
-func (s *Session) ReadEntry(ctx context.Context, id tidemark.EntryID, offset int) (string, error) {
-	return s.readEntry(ctx, id, offset)
 }
 
 // wholeRunes leaves out the beginning of a character that a text was cut through: it is whole on the next page.

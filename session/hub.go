@@ -14,25 +14,28 @@ import (
 
 // Types of notices, in the order in which a turn sends them.
 const (
-	NoticeQueued     = "queued"           // an input waits behind the run in work; it is no part of a run
-	NoticeStart      = "start"            // a run begins
-	NoticeTaken      = "taken"            // inputs were taken up
-	NoticeText       = "text"             // a piece of the answer
-	NoticeThinking   = "thinking"         // a piece of thinking
-	NoticeTool       = "tool"             // a tool call begins
-	NoticeResult     = "result"           // the result of a tool call is in the log
-	NoticeRestart    = "restart"          // the answer begins again; drop the pieces so far
-	NoticeCompacting = "compacting"       // a compaction begins
-	NoticeEvent      = "event"            // an event was logged: compaction, reset, …
-	NoticeReply      = "reply"            // a reply is in the log
-	NoticeApproval   = "approval"         // what waits for the owner's decision is Approvals now: a run rests, or a decision was taken
-	NoticeDone       = "done"             // the run has ended
-	NoticeError      = "error"            // the run has failed
-	NoticeStalled    = "stalled"          // it cannot go on, as Text says, and is tried again in Count seconds; without a text it goes on
-	NoticeRecalled   = "recalled"         // a recall went as Verdict says; for Config.Observe alone
-	NoticeChecked    = "checked"          // a compaction was checked; for Config.Observe alone
-	NoticeVectors    = room.NoticeVectors // an endpoint was asked for Count vectors, which went as Text says; for Config.Observe alone
+	NoticeQueued     = "queued"     // an input waits behind the run in work; it is no part of a run
+	NoticeStart      = "start"      // a run begins
+	NoticeTaken      = "taken"      // inputs were taken up
+	NoticeText       = "text"       // a piece of the answer
+	NoticeThinking   = "thinking"   // a piece of thinking
+	NoticeTool       = "tool"       // a tool call begins
+	NoticeResult     = "result"     // the result of a tool call is in the log
+	NoticeRestart    = "restart"    // the answer begins again; drop the pieces so far
+	NoticeCompacting = "compacting" // a compaction begins
+	NoticeEvent      = "event"      // an event was logged: compaction, reset, …
+	NoticeReply      = "reply"      // a reply is in the log
+	NoticeApproval   = "approval"   // what waits for the owner's decision is Approvals now: a run rests, or a decision was taken
+	NoticeDone       = "done"       // the run has ended
+	NoticeError      = "error"      // the run has failed
+	NoticeStalled    = "stalled"    // it cannot go on, as Text says, and is tried again in Count seconds; without a text it goes on
+	NoticeRecalled   = "recalled"   // a recall went as Verdict says; for Config.Observe alone
+	NoticeChecked    = "checked"    // a compaction was checked; for Config.Observe alone
+	NoticeRoom       = "room"       // a Room counted Count things, which went as Text says; for Config.Observe alone
 )
+
+// RoomVectors is the Room of a [NoticeRoom] of vectors that an endpoint was asked for.
+const RoomVectors = room.NoticeVectors
 
 // Notice is what happens in a session, as it happens. Notices are not stored: what matters is in
 // the log before its notice is sent.
@@ -46,8 +49,9 @@ type Notice struct {
 	Call    *tidemark.Call    `json:"call,omitempty"`
 	Event   *tidemark.Event   `json:"event,omitempty"`
 	// Approvals is all that waits in the conversation, of an approval; Text is what the owner is asked.
-	Approvals []Approval `json:"approvals,omitzero"`
+	Approvals []tidemark.Question `json:"approvals,omitzero"`
 
+	Room    string         `json:"-"`
 	Checked *Checked       `json:"-"`
 	Verdict recall.Verdict `json:"-"`
 	Count   int            `json:"-"`

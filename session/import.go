@@ -112,7 +112,7 @@ func (m *importer) load(ctx context.Context) error {
 	if m.there, err = m.s.log.Chains(ctx, m.r.Log); err != nil {
 		return err
 	}
-	m.limit = m.s.budget().Limit()
+	m.limit = m.s.Budget().Limit()
 	return m.measure(ctx)
 }
 
@@ -231,5 +231,5 @@ func (s *Session) importResult(ctx context.Context, r *run, skipped int) (Import
 		return ImportResult{}, fmt.Errorf("count entries: %w", err)
 	}
 	return ImportResult{Messages: int(rows[0].Int(2)), Entries: int(rows[0].Int(0)), Compactions: h.Compactions, ArchivedParts: int(rows[0].Int(1)),
-		ContextTokens: v.Size, Window: s.settings().Window, Limit: s.budget().Limit(), Skipped: skipped}, nil
+		ContextTokens: v.Size, Window: s.settings().Window, Limit: s.Budget().Limit(), Skipped: skipped}, nil
 }

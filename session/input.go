@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // Kinds of inputs. A command queues like a message, so it is durable, in order and done once.
@@ -62,7 +63,7 @@ func (s *Session) Post(ctx context.Context, in Input) (Receipt, error) {
 	if in.ID == "" {
 		in.ID = tidemark.NewID(now)
 	}
-	in, err := s.decision(ctx, in)
+	in, err := s.readAsCommand(ctx, in)
 	if err != nil {
 		return Receipt{}, err
 	}
@@ -72,9 +73,9 @@ func (s *Session) Post(ctx context.Context, in Input) (Receipt, error) {
 		r.State = "done"
 		write = func(ctx context.Context, stmts []tidemark.Stmt) error { return s.stop(ctx, in, stmts) }
 	}
-	if d, ok := isDecision(in); ok { // nor is this for behind what waits for it
+	if c, word, text := s.commander(in); c != nil { // nor is this for behind what waits for it
 		write = func(ctx context.Context, stmts []tidemark.Stmt) (err error) {
-			state, err := s.decideInput(ctx, in, d, stmts)
+			state, err := s.commandRoom(ctx, c, in, word, text, stmts)
 			r.State = cmp.Or(state, r.State)
 			return err
 		}
@@ -84,7 +85,10 @@ func (s *Session) Post(ctx context.Context, in Input) (Receipt, error) {
 		return Receipt{}, err
 	}
 	ahead := s.activeRun()
-	before := s.waitsBefore(ctx, in) // behind the write it may be the input's own turn that asks
+	before := ""
+	if h, ok := Room[room.Hearer](s); ok && in.Kind == InputMessage && in.Origin.To != nil {
+		before = h.Ahead(ctx, in.Origin) // behind the write it may be the input's own turn that asks
+	}
 	err = write(ctx, stmts)
 	if errors.Is(err, tidemark.ErrConflict) {
 		if r, err = s.receipt(ctx, in.ID, hash); errors.Is(err, tidemark.ErrNotFound) {
@@ -98,7 +102,11 @@ func (s *Session) Post(ctx context.Context, in Input) (Receipt, error) {
 	s.setAlarm(ctx)
 	if r.State == "new" && !r.Duplicate {
 		s.sayQueued(in.ID, ahead)
-		s.sayWaits(ctx, in, before)
+		if before != "" {
+			if err := s.Say(ctx, "waits/"+in.ID, *in.Origin.To, "Your message is kept and comes next. First: "+before); err != nil {
+				s.warn("tell what waits", err)
+			}
+		}
 	}
 	if tries, _ := s.stalled(); tries > 0 {
 		s.Runtime.Go(s.goOn)
@@ -126,7 +134,7 @@ func (s *Session) inputStmts(ctx context.Context, in Input, state string, now ti
 	}
 	hash = inputHash(in.Kind, payload)
 	if s.Courier != nil && in.Origin.To != nil {
-		if err := s.open(ctx, ledgerTables); err != nil {
+		if err := s.made.Open(ctx, ledgerTables); err != nil {
 			return nil, "", err
 		}
 	}

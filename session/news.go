@@ -129,7 +129,7 @@ func (s *Session) near(ctx context.Context, items []compaction.Item) []memory.Kn
 			said = append(said, text[max(0, len(text)-maxNear):])
 		}
 	}
-	if set := s.settings(); set.NoMemories || set.Reconcile != ReconcileSize || len(said) == 0 {
+	if set := s.settings(); set.NoMemories || set.Gate == nil || len(said) == 0 {
 		return nil
 	}
 	text := strings.Join(said, "\n")

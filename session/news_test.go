@@ -328,9 +328,11 @@ func TestExistingMemoriesBound(t *testing.T) {
 // TestFactsNear: with recall.reconcile a summariser is shown the facts that are near, and what it says of them goes with the new
 // facts; without it none are looked for.
 func TestFactsNear(t *testing.T) {
-	for reconcile, want := range map[string]tidemark.Fact{session.ReconcileSize: {Text: "User lives in Kiel", Action: "UPDATE", Target: 12}, session.ReconcileOff: {Text: "UPDATE 12: User lives in Kiel"}} {
+	for reconcile, want := range map[bool]tidemark.Fact{true: {Text: "User lives in Kiel", Action: "UPDATE", Target: 12}, false: {Text: "UPDATE 12: User lives in Kiel"}} {
 		set := small
-		set.Reconcile = reconcile
+		if reconcile {
+			set.Gate = memory.BySize{}
+		}
 		h := newHarness(t, set)
 		h.agent.near = []memory.Known{{ID: 12, Text: "User lives in Berlin"}}
 		shown := false
@@ -349,8 +351,8 @@ func TestFactsNear(t *testing.T) {
 				got = got || f.Text == want.Text && f.Action == want.Action && f.Target == want.Target
 			}
 		}
-		if !got || shown != (reconcile == session.ReconcileSize) {
-			t.Errorf("%s: shown %v, remembered %+v", reconcile, shown, h.agent.facts)
+		if !got || shown != reconcile {
+			t.Errorf("%v: shown %v, remembered %+v", reconcile, shown, h.agent.facts)
 		}
 		h.agent.mu.Unlock()
 	}

@@ -33,7 +33,7 @@ const keepSettled = 30 * 24 * time.Hour
 
 // pruneStmts let go of what is older, at a reset; never of a message that is on its way.
 func (s *Session) pruneStmts(now time.Time) []tidemark.Stmt {
-	if !s.made.here(ledgerTables) {
+	if !s.made.Here(ledgerTables) {
 		return nil
 	}
 	old := []any{string(s.Key), now.Add(-keepSettled).UnixMilli()}
@@ -45,7 +45,7 @@ func (s *Session) pruneStmts(now time.Time) []tidemark.Stmt {
 }
 
 // writesOut reports a ledger that is known to be there.
-func (s *Session) writesOut() bool { return s.made.here(ledgerTables) }
+func (s *Session) writesOut() bool { return s.made.Here(ledgerTables) }
 
 // findLedger opens a ledger that an earlier life has made, and goes on with it. What that life was
 // handing over when it ended may have been sent or not.
@@ -53,10 +53,7 @@ func (s *Session) findLedger(ctx context.Context) error {
 	if s.Courier == nil {
 		return nil
 	}
-	if there, err := s.has(ctx, ledgerTables); err != nil || !there {
-		return err
-	}
-	rows, err := s.DB.Query(ctx, `SELECT 1 FROM outbound WHERE key = ? AND open = 1 LIMIT 1`, string(s.Key))
+	rows, err := s.made.Query(ctx, ledgerTables, `SELECT 1 FROM outbound WHERE key = ? AND open = 1 LIMIT 1`, string(s.Key))
 	if err == nil && len(rows) > 0 {
 		s.dispatch()
 	}
@@ -106,7 +103,7 @@ func (s *Session) outRef(n int64) string { return string(s.Key) + "/" + strconv.
 // Outbound returns the newest messages of the ledger, newest first.
 func (s *Session) Outbound(ctx context.Context, limit int) ([]Outbound, error) {
 	out := []Outbound{}
-	if !s.made.here(ledgerTables) {
+	if !s.made.Here(ledgerTables) {
 		return out, nil
 	}
 	rows, err := s.DB.Query(ctx, `SELECT `+outColumns+` FROM outbound WHERE key = ? ORDER BY n DESC LIMIT ?`, string(s.Key), min(limit, 1000))
@@ -205,7 +202,7 @@ func (s *Session) tellStmts(ctx context.Context, log string, from []tidemark.Ori
 	if s.Courier == nil {
 		return s.muteStmts(log, to[0].To), nil
 	}
-	if err := s.open(ctx, ledgerTables); err != nil {
+	if err := s.made.Open(ctx, ledgerTables); err != nil {
 		return nil, err
 	}
 	var stmts []tidemark.Stmt

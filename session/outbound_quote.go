@@ -17,7 +17,7 @@ const maxQuoted = 240
 // hearStmts keep what a person wrote under the platform's name of it, and let go of what waited for them
 // to write. All that they do not have yet goes to where they are now.
 func (s *Session) hearStmts(in Input) []tidemark.Stmt {
-	if s.Courier == nil || !s.made.here(ledgerTables) || in.Origin.To == nil {
+	if s.Courier == nil || !s.made.Here(ledgerTables) || in.Origin.To == nil {
 		return nil
 	}
 	who := readerOf(in.Origin)
@@ -39,7 +39,7 @@ func (s *Session) quoted(ctx context.Context, in Input) (tidemark.Message, error
 		return in.Message, nil
 	}
 	said, who := "", ""
-	if s.made.here(ledgerTables) {
+	if s.made.Here(ledgerTables) {
 		rows, err := s.DB.Query(ctx, `SELECT text, 'your' FROM (SELECT text FROM outbound WHERE key = ? AND id = ? AND id <> '' LIMIT 1)
 			UNION ALL SELECT said, 'a' FROM heard WHERE key = ? AND message = ? LIMIT 1`, string(s.Key), in.Quoted, string(s.Key), in.Quoted)
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
@@ -24,9 +25,17 @@ const (
 	outPage     = 500                   // open rows that one look takes in
 )
 
+// sender is how the sending of this life stands. running.mu guards sending and sendMore.
+type sender struct {
+	mute     atomic.Bool // it was said that no courier is there
+	napping  atomic.Bool // a goroutine waits for the next try
+	sending  bool        // a goroutine sends what is pending
+	sendMore bool        // and looks again before it ends
+}
+
 // dispatch sends what is pending, if nobody in this life does. It returns at once.
 func (s *Session) dispatch() {
-	if s.Courier == nil || !s.made.here(ledgerTables) || s.life.Err() != nil {
+	if s.Courier == nil || !s.made.Here(ledgerTables) || s.life.Err() != nil {
 		return
 	}
 	s.mu.Lock()
@@ -113,7 +122,7 @@ func (s *Session) sendLater(ctx context.Context, next time.Time) {
 
 // sendDue is what an alarm does: it puts itself off, and sends.
 func (s *Session) sendDue(ctx context.Context) error {
-	if s.Courier == nil || !s.made.here(ledgerTables) {
+	if s.Courier == nil || !s.made.Here(ledgerTables) {
 		return s.sendUnset(ctx)
 	}
 	later := s.dueStmt(dueOut, s.Runtime.Now().Add(wakeRetry), "")

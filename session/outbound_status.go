@@ -23,7 +23,7 @@ func (s *Session) Delivered(ctx context.Context, d tidemark.Delivery) error {
 	if s.Courier == nil {
 		return nil
 	}
-	if err := s.open(ctx, ledgerTables); err != nil {
+	if err := s.made.Open(ctx, ledgerTables); err != nil {
 		return fmt.Errorf("status of %s: %w", d.ID, err)
 	}
 	for range maxRaces {
@@ -162,6 +162,11 @@ func later(a, b time.Time) time.Time {
 
 // Say sends a line that is no part of the conversation. The same id twice is one.
 func (s *Session) Say(ctx context.Context, id string, to tidemark.Address, text string) error {
+	return s.sayOnce(ctx, id, &to, text, nil)
+}
+
+// sayOnce is Say with an event of the log; to may be nil.
+func (s *Session) sayOnce(ctx context.Context, id string, to *tidemark.Address, text string, e *tidemark.Event) error {
 	now := s.Runtime.Now()
 	stmts := []tidemark.Stmt{{
 		SQL:  `INSERT INTO inputs(key, id, kind, state, at, origin, payload, hash) VALUES(?, ?, 'say', 'done', ?, '{}', '', ?) ON CONFLICT(key, id) DO NOTHING`,
@@ -170,7 +175,10 @@ func (s *Session) Say(ctx context.Context, id string, to tidemark.Address, text 
 	if err != nil {
 		return err
 	}
-	more, err := s.tellStmts(ctx, h.Log, []tidemark.Origin{{To: &to}}, text)
+	if e != nil {
+		stmts = append(stmts, s.eventStmt(h.Log, *e))
+	}
+	more, err := s.tellStmts(ctx, h.Log, []tidemark.Origin{{To: to}}, text)
 	if err != nil {
 		return fmt.Errorf("say %s: %w", id, err)
 	}
@@ -180,6 +188,9 @@ func (s *Session) Say(ctx context.Context, id string, to tidemark.Address, text 
 	}
 	if err != nil {
 		return fmt.Errorf("say %s: %w", id, err)
+	}
+	if e != nil {
+		s.hub.send(Notice{Type: NoticeEvent, Event: e})
 	}
 	s.setAlarm(ctx)
 	s.dispatch()

@@ -69,7 +69,7 @@ func (s *Session) push(ctx context.Context, r *run, v View) View {
 	}
 	v.Size = s.unpushed(ctx, v)
 	room := max(s.settings().Window-v.Size, 0) / packRoom
-	room = min(room, s.budget().Limit()-v.Size-tidemark.EstimateText(s.note(news))-packSeams)
+	room = min(room, s.Budget().Limit()-v.Size-tidemark.EstimateText(s.note(news))-packSeams)
 	parts := s.packParts(ctx, r, v, min(s.packTokens(), room*100/(shareTask+shareRetrieved)))
 	if news != "" {
 		parts = append([]string{news}, parts...)

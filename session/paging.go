@@ -36,16 +36,16 @@ func (s *Session) asked(ctx context.Context, v View, mode fitMode, hard bool) (l
 	if mode != fitAuto {
 		return list, false, nil
 	}
-	if s.settings().NoCompaction || !compaction.Due(list, v.View, s.budget()) {
+	if s.settings().NoCompaction || !compaction.Due(list, v.View, s.Budget()) {
 		return nil, false, nil
 	}
-	if !s.budget().Over(v.View) || hard {
+	if !s.Budget().Over(v.View) || hard {
 		return list, false, nil
 	}
 	if rests, err = s.cooling(ctx); !rests || err != nil {
 		return list, false, err
 	}
-	if list = compaction.Early(list); !compaction.Due(list, v.View, s.budget()) {
+	if list = compaction.Early(list); !compaction.Due(list, v.View, s.Budget()) {
 		list = nil
 	}
 	return list, true, nil
@@ -68,7 +68,7 @@ func (s *Session) paged(v View, again bool, before Anatomy) *Paged {
 	if p == nil {
 		return nil
 	}
-	st := p.State(v.View, s.budget())
+	st := p.State(v.View, s.Budget())
 	out := &Paged{Zone: st.Zone.String(), Size: st.Size, Tau: st.Tau, Stubs: st.Stubs, Out: st.StubBytes}
 	since := before.Until
 	if before.Session != v.Log {
@@ -105,7 +105,7 @@ func (s *Session) paged(v View, again bool, before Anatomy) *Paged {
 func (s *Session) advised(r *run, v View) View {
 	text := r.over
 	if p := s.paging(); p != nil {
-		text = strings.TrimSpace(p.Advice(v.View, s.budget()) + "\n" + text)
+		text = strings.TrimSpace(p.Advice(v.View, s.Budget()) + "\n" + text)
 	}
 	if r.untidy != "" {
 		text, r.untidy = strings.TrimSpace(text+"\n"+r.untidy), ""

@@ -92,7 +92,7 @@ func (s *Session) hasPath(ctx context.Context, r *run, v **View, file string) (b
 		}
 		*v = &now
 	}
-	return len(t.Copies((*v).View, s.budget(), file)) > 0, nil
+	return len(t.Copies((*v).View, s.Budget(), file)) > 0, nil
 }
 
 // hasBlock reports whether an entry of this conversation is a message with a block that can leave, or whether the one

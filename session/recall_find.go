@@ -363,7 +363,7 @@ func (s *Session) placing(ctx context.Context, l *lineage, seqs, around []int64,
 	if w.timed() {
 		look = besideMost
 	}
-	if there, err := s.hasSkips(ctx); err != nil {
+	if there, err := s.made.Has(ctx, skipTables); err != nil {
 		return nil, err
 	} else if there && !w.All {
 		look = besideMost

@@ -87,7 +87,7 @@ func (s *Session) callRecall(ctx context.Context, r *run, c call) tidemark.Block
 			}
 			id, block := readBlockID(in.Entry)
 			if block < 0 {
-				text, err = s.readEntry(ctx, id, in.Offset)
+				text, err = s.ReadEntry(ctx, id, in.Offset)
 				break
 			}
 			var out tidemark.Block

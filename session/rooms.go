@@ -2,6 +2,9 @@ package session
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"time"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
@@ -22,32 +25,75 @@ func Room[T any](s *Session) (found T, ok bool) {
 // ports is what rooms may use of the session.
 func (s *Session) ports() room.Ports {
 	return room.Ports{
-		Key: s.Key, DB: s.DB, Log: s.log, Runtime: s.Runtime, Logger: s.Logger, Warn: s.warn,
-		Current: func(ctx context.Context) (string, error) {
-			h, err := s.head(ctx)
-			return h.Log, err
-		},
-		Segments: s.segments, Reaches: s.reaches, Logs: s.Logs, Settled: s.decided, Texts: s.findable,
-		Agent: s.Agent, Tell: s.report, MarksOf: s.marksOf, EvictedAt: s.evictedAt, Strategies: s.strategies,
-		Limit: func() tidemark.Tokens { return s.budget().Limit() },
-		Outbox: func(id, kind string, payload any) []tidemark.Stmt {
-			return []tidemark.Stmt{s.outboxStmt(id, kind, payload), s.dueStmt(dueOutbox, s.Runtime.Now().Add(outboxRetry), "")}
-		},
-		Announce: func(ctx context.Context, log string, e tidemark.Event, stmts ...tidemark.Stmt) error {
-			if err := s.DB.Tx(ctx, append([]tidemark.Stmt{s.eventStmt(log, e)}, stmts...)); err != nil {
-				return err
-			}
-			s.hub.send(Notice{Type: NoticeEvent, Event: &e})
-			return nil
-		},
-		Past: s.past(), Note: s.putNote, Words: s.wordy,
-		Alarm: s.setAlarm, Life: s.life, MayChange: s.mayChange, NoteRoom: s.noteRoom, Due: s.dueStmt, Undue: s.undueStmt,
-		Observe: func(kind, how string, count int) {
-			if s.Config.Observe != nil {
-				s.Config.Observe(Notice{Type: kind, Text: how, Count: count})
-			}
-		},
+		Self: room.Self{Key: s.Key, DB: s.DB, Made: &s.made, Runtime: s.Runtime, Life: s.life, Logger: s.Logger, Warn: s.warn, MayChange: s.mayChange,
+			Zone: func() *time.Location { return s.settings().Zone },
+			Observe: func(kind, how string, count int) {
+				if s.Config.Observe != nil {
+					s.Config.Observe(Notice{Type: NoticeRoom, Room: kind, Text: how, Count: count})
+				}
+			}},
+		History: room.History{Log: s.log,
+			Current: func(ctx context.Context) (string, error) {
+				h, err := s.head(ctx)
+				return h.Log, err
+			},
+			Segments: s.segments, Reaches: s.reaches, Logs: s.Logs, Settled: s.decided, Texts: s.findable, Words: s.wordy, MarksOf: s.marksOf,
+			Announce: func(ctx context.Context, log string, e tidemark.Event, stmts ...tidemark.Stmt) error {
+				if err := s.DB.Tx(ctx, append([]tidemark.Stmt{s.eventStmt(log, e)}, stmts...)); err != nil {
+					return err
+				}
+				s.hub.send(Notice{Type: NoticeEvent, Event: &e})
+				return nil
+			}, Note: s.putNote},
+		Work: room.Work{Due: s.dueStmt, Undue: s.undueStmt, Alarm: s.setAlarm},
+		Mail: room.Mail{Agent: s.Agent, Tell: s.report,
+			Outbox: func(id, kind string, payload any, after time.Duration) []tidemark.Stmt {
+				return []tidemark.Stmt{s.outboxStmt(id, kind, payload), s.dueStmt(dueOutbox, s.Runtime.Now().Add(after), "")}
+			}},
+		View: room.View{EvictedAt: s.evictedAt, Strategies: s.strategies, NoteRoom: s.noteRoom, Limit: func() tidemark.Tokens { return s.Budget().Limit() }},
+		Voice: room.Voice{Event: s.eventStmt, Say: s.sayOnce,
+			Lines: func(ctx context.Context, log string, to []tidemark.Origin, text string) ([]tidemark.Stmt, error) {
+				return s.tellStmts(ctx, log, to, text)
+			},
+			Happened: func(run string, e tidemark.Event) { s.hub.send(Notice{Type: NoticeEvent, Run: run, Event: &e}) },
+			Rests: func(run string, list []tidemark.Question, text string) {
+				s.hub.send(Notice{Type: NoticeApproval, Run: run, Approvals: list, Text: text})
+			}},
+		Turns: room.Turns{Busy: func() bool { return s.activeRun() != "" }, GoOn: s.goOnStmts, Resume: func() { s.Runtime.Go(s.goOn) }},
+		Past:  s.past(),
 	}
+}
+
+// apart refuses rooms of which two, or one and the core, give one name to a table, to what is due or to what the agent is
+// told: one of them would never be called.
+func (s *Session) apart() error {
+	taken := map[string]bool{}
+	claim := func(r any, what string, names ...string) error {
+		for _, name := range names {
+			if taken[what+name] {
+				return fmt.Errorf("%T: %s %q is taken; begin it with the name of the room: %w", r, what, name, tidemark.ErrConflict)
+			}
+			taken[what+name] = true
+		}
+		return nil
+	}
+	core := room.Tables{Steps: tables}
+	for _, t := range coreTables {
+		core.Steps = append(core.Steps[:len(core.Steps):len(core.Steps)], t.Steps...)
+	}
+	err := errors.Join(claim(s, "table", core.Names()...), claim(s, "kind of due work", coreKinds...), claim(s, "kind of report", coreReports...))
+	for _, r := range s.rooms {
+		if k, ok := r.(room.Tabler); ok {
+			err = errors.Join(err, claim(r, "table", k.Tables().Names()...), claim(r, "space", k.Tables().Space))
+		}
+		if w, ok := r.(room.Waker); ok {
+			err = errors.Join(err, claim(r, "kind of due work", w.Wakes()))
+		}
+		if m, ok := r.(room.Reporter); ok {
+			err = errors.Join(err, claim(r, "kind of report", m.Reports()))
+		}
+	}
+	return err
 }
 
 // putNote appends a message to a log in which no turn is in work, with an event behind it and what else is written first.
@@ -119,10 +165,8 @@ func (s *Session) openRooms(ctx context.Context) error {
 // wakeRooms has the room that a kind of work is of do it; what is of none is not due any more.
 func (s *Session) wakeRooms(ctx context.Context, kind string) error {
 	for _, r := range s.rooms {
-		if w, ok := r.(room.Waker); ok {
-			if mine, err := w.Wake(ctx, kind); mine || err != nil {
-				return err
-			}
+		if w, ok := r.(room.Waker); ok && w.Wakes() == kind {
+			return w.Wake(ctx)
 		}
 	}
 	return s.DB.Tx(ctx, []tidemark.Stmt{s.undueStmt(kind)})

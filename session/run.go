@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
@@ -51,6 +52,16 @@ type run struct {
 
 	news      *newsOf         // of memory, in this life; nil before it was asked for
 	retrieved *[]Recollection // what was found for its input in this life, nil before it was looked for
+}
+
+// running is what works in this life.
+type running struct {
+	mu       sync.Mutex // guards the following fields, and those that say so; never held over a wait
+	stall    stall
+	cancel   context.CancelCauseFunc
+	active   string          // id of the run in work
+	mine     map[string]bool // runs that this life has begun or taken up and not let go of
+	reported time.Time       // when the agent's directory was told last
 }
 
 // activeRun returns the run that works in this life, empty for none.

@@ -128,7 +128,7 @@ func (s *Session) recount(ctx context.Context, log string, edits []tidemark.Edit
 	if !slices.ContainsFunc(edits, func(e tidemark.Edit) bool { _, ok := compaction.MarkerOf(e); return ok }) {
 		return nil
 	}
-	if there, err := s.has(ctx, markedTables); !there || err != nil {
+	if there, err := s.made.Has(ctx, markedTables); !there || err != nil {
 		return err
 	}
 	placed, err := s.place(ctx, []host.Mark{{ID: "planned", Seq: 1 << 53, Overlay: tidemark.Overlay{Edits: edits}}})
@@ -206,7 +206,7 @@ func (s *Session) checkEntry(ctx context.Context, e tidemark.Entry, c *Checked) 
 		err = s.allThere(ctx, e, m)
 	}
 	if err == nil {
-		_, err = s.readEntry(ctx, e.ID, 0)
+		_, err = s.ReadEntry(ctx, e.ID, 0)
 	}
 	if err != nil {
 		return c.unread(e, err)
@@ -326,7 +326,7 @@ func (s *Session) unindexed(ctx context.Context, seq int64) (bool, error) {
 
 // undecidedAt reports whether an entry is of a turn that is not in the index yet, since it may be skipped.
 func (s *Session) undecidedAt(ctx context.Context, seq int64) (bool, error) {
-	there, err := s.hasSkips(ctx)
+	there, err := s.made.Has(ctx, skipTables)
 	if err != nil || !there {
 		return false, err
 	}
@@ -380,7 +380,7 @@ func (s *Session) holds(ctx context.Context, seq int64, term string) (bool, erro
 // liftUnsound takes back an act that its check found unsound, as [Session.Undo] does, says so in the log,
 // and keeps the act from being repeated at once.
 func (s *Session) liftUnsound(ctx context.Context, r *run, p *plan, c Checked) error {
-	if err := s.open(ctx, unsoundTables); err != nil {
+	if err := s.made.Open(ctx, unsoundTables); err != nil {
 		return err
 	}
 	o := tidemark.Overlay{By: []string{"session"}, Lifts: []tidemark.EntryID{p.overlay}, Reason: "selfcheck"}
@@ -425,11 +425,7 @@ func actHash(edits []tidemark.Edit) string {
 
 // wasUnsound refuses an act that a self-check has just taken back: it would be again.
 func (s *Session) wasUnsound(ctx context.Context, act compaction.Act) error {
-	there, err := s.has(ctx, unsoundTables)
-	if err != nil || !there {
-		return err
-	}
-	rows, err := s.DB.Query(ctx, `SELECT text FROM unsound WHERE key = ? AND act = ? AND at > ? ORDER BY n DESC LIMIT 1`,
+	rows, err := s.made.Query(ctx, unsoundTables, `SELECT text FROM unsound WHERE key = ? AND act = ? AND at > ? ORDER BY n DESC LIMIT 1`,
 		string(s.Key), actHash(act.Edits), s.Runtime.Now().Add(-unsoundRest).UnixMilli())
 	if err != nil || len(rows) == 0 {
 		return err

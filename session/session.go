@@ -11,12 +11,10 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/approval"
 	"github.com/tidemark-ai/tidemark/archive"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/host"
@@ -64,20 +62,14 @@ type Settings struct {
 	// ArtifactChars is the size over which the result of a tool is stored compressed, beside its entry, default
 	// 1,024; -1: never.
 	ArtifactChars int
-	// Reconcile says which turns recall leaves out: ReconcileOff or ReconcileSize.
-	Reconcile     string
-	WorkingEvents int   // of ReconcileSize, default memory.DefaultWorkingEvents
-	WorkingBytes  int64 // the same in bytes, default memory.DefaultWorkingBytes
+	// Gate decides which turns recall leaves out, such as memory.BySize; nil: none.
+	Gate memory.Gate
 	// ReportEvery is the shortest time between two rows for the agent's directory when nothing else is
 	// to be told; 0 tells after every turn.
 	ReportEvery time.Duration
 	// PackTokens is the budget that what is pushed beside the view has its shares of, default 4,096; below 0
 	// nothing is pushed. It is in force with the strategy pointer only.
 	PackTokens tidemark.Tokens
-	Approval   approval.Policy // which tool calls the owner is asked about
-	// ApprovalExpiry is how long a question waits for its answer, default an hour.
-	ApprovalExpiry time.Duration
-
 	Delegation Delegation // what the model may hand to conversations of its own
 
 	set        tidemark.Tokens       // the window, as it is set
@@ -118,8 +110,6 @@ type Config struct {
 	Courier tidemark.Courier
 	// Alarm asks the host to call Wake at a time; nil when the host polls.
 	Alarm func(ctx context.Context, at time.Time) error
-	// Gate decides which turns recall leaves out; nil: Settings.Reconcile says it.
-	Gate memory.Gate
 	// Admit is asked before a view of over 1 MB comes into memory, where that is scarce; release gives
 	// the bytes back. A turn that is not let in waits. nil lets all in.
 	Admit func(bytes int64) (release func(), ok bool)
@@ -140,43 +130,20 @@ type Session struct {
 	hub    hub
 	now    atomic.Pointer[Settings] // Config.Settings with defaults and the session's own
 
-	learned   atomic.Pointer[learned] // of windows
-	windowNap atomic.Int64            // until when nobody is asked for them, in milliseconds
-	tried     atomic.Int64            // the window that a turn tries, 0: none
-	mostTaken atomic.Int64            // tokens of the largest request that was taken in this life
-	leftOut   atomic.Int64            // tools that the model API takes no more of, as it was told in this life
-	doubts    atomic.Bool             // a refusal that nobody explains was for something else than the size
-	frozen    atomic.Pointer[toolset] // the tools of others that are offered
-	thawed    atomic.Bool             // the system prompt was made anew, so they may be
-	made      made                    // the optional tables that are there
-	indexed   atomic.Bool             // all messages are in the index of words
-	mute      atomic.Bool             // it was said that no courier is there
-	napping   atomic.Bool             // a goroutine waits for the next try to send
-	skip      skipping                // the turn whose words wait for its end
+	made room.Made // which optional tables are there
 
-	laid    atomic.Pointer[edits]  // what is shown of overlays, as far as they were read
-	counted atomic.Pointer[sizeOf] // messages of the conversation, at some time
-	lately  atomic.Pointer[lately] // what the last recall read, where it is short
+	running   // the turn in work
+	windowing // of its models
+	offering  // of tools
+	sender    // of what people are told
+	reading   // of what was said
+	dividing  // of the work into episodes
 
-	divided   atomic.Pointer[marked] // the graph of episodes, nil while somebody has it
-	uncounted atomic.Int64           // when a provider that did not count is asked again, in milliseconds
-	shortfall atomic.Pointer[toldOf] // what the operator was told of a budget that is not met
-
-	digested digests     // what was told of the words of the conversation
-	descent  descent     // what it continues, as a branch
-	snapped  atomic.Bool // the tables of snapshots are there
+	skip     skipping // the turn whose words wait for its end
+	digested digests  // what was told of the words of the conversation
+	descent  descent  // what it continues, as a branch
 
 	slots chan struct{} // conversations that this one waits for at once
-
-	mu           sync.Mutex // guards the following 9 fields; never held over a wait
-	stall        stall
-	cancel       context.CancelCauseFunc
-	active       string                   // id of the run that works in this life
-	mine         map[string]bool          // runs that this life has begun or taken up and not let go of
-	reported     time.Time                // when the agent's directory was told last
-	sending      bool                     // a goroutine sends what is pending
-	sendMore     bool                     // and looks again before it ends
-	refusedTools map[string]tidemark.Hash // definitions of tools, by name, that the model API refused
 }
 
 // Open returns the session of a key, brings its tables up to date and takes up what an earlier
@@ -195,10 +162,13 @@ func Open(life context.Context, c Config) (*Session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open session %s: %w", c.Key, err)
 	}
-	s := &Session{Config: c, log: log, life: life, mine: map[string]bool{}, slots: make(chan struct{}, maxAtOnce)}
+	s := &Session{Config: c, log: log, life: life, made: room.Made{DB: c.DB}, running: running{mine: map[string]bool{}}, slots: make(chan struct{}, maxAtOnce)}
 	s.hub.observe = c.Observe
 	for _, r := range c.Rooms {
 		s.rooms = append(s.rooms, r(s.ports()))
+	}
+	if err := s.apart(); err != nil {
+		return nil, fmt.Errorf("open session %s: %w", c.Key, err)
 	}
 	for _, step := range []func(context.Context) error{s.ensure, s.begins, s.readWindows, s.loadSettings, s.findLedger, s.openRooms, s.resume} {
 		if err := step(life); err != nil {
@@ -240,13 +210,10 @@ func Exists(ctx context.Context, db tidemark.DB, key tidemark.Key) (bool, error)
 	return len(rows) > 0, err
 }
 
-// budget returns the limits that plans are made within.
-func (s *Session) budget() compaction.Budget {
+// Budget returns the limits that plans are made within, scaled to the window.
+func (s *Session) Budget() compaction.Budget {
 	return compaction.Budget{Window: s.settings().Window, Reserve: s.settings().Reserve, Keep: s.settings().Keep}.Fit()
 }
-
-// Budget returns the effective limits, scaled to the window.
-func (s *Session) Budget() compaction.Budget { return s.budget() }
 
 // Scope returns on whose behalf the session runs.
 func (s *Session) Scope() tidemark.Scope { return s.Key.Scope() }

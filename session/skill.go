@@ -15,7 +15,3 @@ func withSkills(system string, tools []tidemark.Tool) []tidemark.Tool {
 	}
 	return slices.DeleteFunc(tools, func(t tidemark.Tool) bool { return t.Name == skill.Tool })
 }
-
-// retold reports whether a tool answers with what stands elsewhere: then that is found there, and no memory of this
-// conversation.
-func retold(name string) bool { return ownTool(name) || name == skill.Tool }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
-	"time"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
@@ -20,21 +19,14 @@ const (
 	skipSkipped = "skipped"
 )
 
-// Values of Settings.Reconcile.
-const (
-	ReconcileOff  = "off"  // each turn is found by recall; also the empty value
-	ReconcileSize = "size" // see memory.BySize
-)
-
 // Bounds of what is decided on.
 const (
 	maxSkipped = 1000 // messages of a turn; one with more is kept
 	workedPage = 500  // messages that are counted at a time
 )
 
-// skipping is what a session knows of its turn in work and the tables. Its zero value is ready.
+// skipping is what a session knows of its turn in work. Its zero value is ready.
 type skipping struct {
-	none atomic.Bool            // looked for the tables, and there were none
 	held atomic.Pointer[string] // the run whose words wait
 }
 
@@ -49,38 +41,10 @@ type Skipped struct {
 // skippedHome is the word in the index that messages of skipped turns share, instead of [Session.home].
 func (s *Session) skippedHome() string { return "x" + s.home()[1:] }
 
-// gate returns who decides on turns, nil for nobody: then nothing is looked at.
-func (s *Session) gate() memory.Gate {
-	if s.Gate != nil {
-		return s.Gate
-	}
-	if set := s.settings(); set.Reconcile == ReconcileSize {
-		return memory.BySize{Events: set.WorkingEvents, Bytes: set.WorkingBytes}
-	}
-	return nil
-}
-
-// hasSkips reports whether the tables are there, and makes none.
-func (s *Session) hasSkips(ctx context.Context) (bool, error) {
-	if s.skip.none.Load() && !s.made.here(skipTables) {
-		return false, nil
-	}
-	there, err := s.has(ctx, skipTables)
-	s.skip.none.Store(err == nil && !there)
-	return there, err
-}
-
-// anySkips reports tables that are known to be there.
-func (s *Session) anySkips() bool { return s.made.here(skipTables) }
-
-func (s *Session) openSkips(ctx context.Context) error {
-	return s.open(ctx, skipTables)
-}
-
 // hold lets the words of a turn wait for its end, when it may come out that it is skipped: a gate is there and
 // nobody asked for anything. It returns what stores that.
 func (s *Session) hold(ctx context.Context, r *run, q []queued) ([]tidemark.Stmt, error) {
-	g := s.gate()
+	g := s.settings().Gate
 	if g == nil || r.Round > 0 || len(r.took) > 0 {
 		return nil, nil
 	}
@@ -89,7 +53,7 @@ func (s *Session) hold(ctx context.Context, r *run, q []queued) ([]tidemark.Stmt
 			return nil, nil
 		}
 	}
-	if err := s.openSkips(ctx); err != nil {
+	if err := s.made.Open(ctx, skipTables); err != nil {
 		return nil, err
 	}
 	held, err := s.working(ctx)
@@ -140,11 +104,7 @@ func (s *Session) letGo(run string) {
 // holdAgain goes on waiting in a run that an earlier life began.
 func (s *Session) holdAgain(ctx context.Context, r *run) error {
 	s.skip.held.Store(nil)
-	there, err := s.hasSkips(ctx)
-	if err != nil || !there {
-		return err
-	}
-	rows, err := s.DB.Query(ctx, `SELECT 1 FROM skips WHERE key = ? AND run = ? AND state = ? LIMIT 1`, string(s.Key), r.ID, skipOpen)
+	rows, err := s.made.Query(ctx, skipTables, `SELECT 1 FROM skips WHERE key = ? AND run = ? AND state = ? LIMIT 1`, string(s.Key), r.ID, skipOpen)
 	if err == nil && len(rows) > 0 {
 		s.skip.held.Store(&r.ID)
 	}
@@ -170,7 +130,7 @@ func (s *Session) decideStmts(ctx context.Context, r *run, reply tidemark.Entry)
 		x.Entries, x.Bytes = append(x.Entries, e.ID), x.Bytes+e.Bytes
 	}
 	state := skipKept
-	if g := s.gate(); g != nil && len(turn) <= maxSkipped && g.DecideHot(turn, held) == memory.None {
+	if g := s.settings().Gate; g != nil && len(turn) <= maxSkipped && g.DecideHot(turn, held) == memory.None {
 		state = skipSkipped
 	}
 	stmts := []tidemark.Stmt{{SQL: `UPDATE skips SET state = ?, ids = ?, bytes = ?, at = ? WHERE key = ? AND run = ? AND state = ?`,
@@ -258,7 +218,7 @@ func (s *Session) working(ctx context.Context) (memory.Held, error) {
 		for _, r := range rows {
 			upto, h.Events, h.Bytes = r.Int(0), h.Events+1, h.Bytes+weighed(r.Int(1), r.Int(2))
 		}
-		b, ok := s.gate().(memory.BySize)
+		b, ok := s.settings().Gate.(memory.BySize)
 		if len(rows) < workedPage || ok && b.Over(h) {
 			break
 		}
@@ -276,52 +236,21 @@ func (s *Session) working(ctx context.Context) (memory.Held, error) {
 
 // decided is the position up to which no message waits for its turn to be kept or skipped.
 func (s *Session) decided(ctx context.Context) (int64, error) {
-	if there, err := s.hasSkips(ctx); err != nil || !there {
-		return 1 << 53, err
-	}
-	rows, err := s.DB.Query(ctx, `SELECT coalesce(min(first), ?) FROM skips WHERE key = ? AND state = ? LIMIT 1`, int64(1)<<53, string(s.Key), skipOpen)
+	rows, err := s.made.Query(ctx, skipTables, `SELECT coalesce(min(first), ?) FROM skips WHERE key = ? AND state = ? LIMIT 1`, int64(1)<<53, string(s.Key), skipOpen)
 	if err != nil {
 		return 0, fmt.Errorf("look for turns that wait: %w", err)
+	}
+	if len(rows) == 0 {
+		return 1 << 53, nil
 	}
 	return rows[0].Int(0), nil
 }
 
 // skippedCount is how many messages recall leaves out.
 func (s *Session) skippedCount(ctx context.Context) (int, error) {
-	there, err := s.hasSkips(ctx)
-	if err != nil || !there {
-		return 0, err
-	}
-	rows, err := s.DB.Query(ctx, `SELECT skipped FROM working WHERE key = ? LIMIT 1`, string(s.Key))
+	rows, err := s.made.Query(ctx, skipTables, `SELECT skipped FROM working WHERE key = ? LIMIT 1`, string(s.Key))
 	if err != nil || len(rows) == 0 {
 		return 0, err
 	}
 	return int(rows[0].Int(0)), nil
-}
-
-// Skips returns the newest turns that recall leaves out, newest first.
-func (s *Session) Skips(ctx context.Context, limit int) ([]SkippedTurn, error) {
-	there, err := s.hasSkips(ctx)
-	if err != nil || !there {
-		return nil, err
-	}
-	rows, err := s.DB.Query(ctx, `SELECT at, ids, bytes FROM skips WHERE key = ? AND state = ? ORDER BY at DESC, run DESC LIMIT ?`, string(s.Key), skipSkipped, min(limit, maxSkipped))
-	if err != nil {
-		return nil, fmt.Errorf("list skipped turns: %w", err)
-	}
-	out := make([]SkippedTurn, len(rows))
-	for i, r := range rows {
-		out[i] = SkippedTurn{At: time.UnixMilli(r.Int(0)).UTC(), Bytes: r.Int(2)}
-		if err := json.Unmarshal(r.Bytes(1), &out[i].Entries); err != nil {
-			return nil, fmt.Errorf("list skipped turns: %w", err)
-		}
-	}
-	return out, nil
-}
-
-// SkippedTurn is a turn that recall leaves out.
-type SkippedTurn struct {
-	At      time.Time          `json:"at"`
-	Entries []tidemark.EntryID `json:"entries"`
-	Bytes   int64              `json:"bytes"`
 }

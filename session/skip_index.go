@@ -15,11 +15,7 @@ import (
 // that waited, and before each recall: what a kill left is done then, from the row that says what is open. A run
 // that ended without a decision was kept.
 func (s *Session) settleSkips(ctx context.Context) error {
-	there, err := s.hasSkips(ctx)
-	if err != nil || !there {
-		return err
-	}
-	rows, err := s.DB.Query(ctx, `SELECT run, log, state, ids, first FROM skips k WHERE key = ? AND indexed = 0
+	rows, err := s.made.Query(ctx, skipTables, `SELECT run, log, state, ids, first FROM skips k WHERE key = ? AND indexed = 0
 		AND (state <> ? OR NOT EXISTS (SELECT 1 FROM runs r WHERE r.id = k.run AND r.state IN ('calling', 'tools'))) ORDER BY at LIMIT 100`, string(s.Key), skipOpen)
 	if err != nil {
 		return fmt.Errorf("look for turns to settle: %w", err)
@@ -74,7 +70,7 @@ func (s *Session) byID(ctx context.Context, ids []tidemark.EntryID) iter.Seq2[ti
 // settled ends the waiting of a run that has ended. What cannot be written now is done before the next recall.
 func (s *Session) settled(ctx context.Context, run string) {
 	s.letGo(run)
-	if !s.anySkips() {
+	if !s.made.Here(skipTables) {
 		return
 	}
 	if err := s.settleSkips(ctx); err != nil && ctx.Err() == nil {
@@ -105,12 +101,8 @@ func (s *Session) unskipped(ctx context.Context, items []compaction.Item) []comp
 // skippedIn returns which messages between two positions recall leaves out. The decisions say it, not the index:
 // one that is made anew has not all of them.
 func (s *Session) skippedIn(ctx context.Context, first, last int64) (map[int64]bool, error) {
-	there, err := s.hasSkips(ctx)
-	if err != nil || !there {
-		return nil, err
-	}
 	// The turn that the first message may be of began before it, and those that began behind it.
-	rows, err := s.DB.Query(ctx, `SELECT e.seq FROM skips k CROSS JOIN json_each(k.ids) j CROSS JOIN entries e ON e.id = j.value
+	rows, err := s.made.Query(ctx, skipTables, `SELECT e.seq FROM skips k CROSS JOIN json_each(k.ids) j CROSS JOIN entries e ON e.id = j.value
 		WHERE k.key = ? AND k.first < ? AND k.first >= coalesce((SELECT max(first) FROM skips WHERE key = ? AND first < ? AND state = ?), 0)
 			AND k.state = ? AND e.seq BETWEEN ? AND ? LIMIT ?`,
 		string(s.Key), last, string(s.Key), first, skipSkipped, skipSkipped, first, last, last-first+1)

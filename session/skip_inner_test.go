@@ -11,7 +11,7 @@ import (
 // TestUnskippedAll: of however many turns that were skipped no fact is drawn, and none of their messages is told.
 func TestUnskippedAll(t *testing.T) {
 	s := bare(t)
-	if err := s.openSkips(t.Context()); err != nil {
+	if err := s.made.Open(t.Context(), skipTables); err != nil {
 		t.Fatal(err)
 	}
 	const turns = maxSkipped + 200

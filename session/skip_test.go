@@ -61,7 +61,7 @@ func (h *harness) homes() (ordinary, skipped, none []string) {
 	return ordinary, skipped, none
 }
 
-var overBudget = session.Settings{Reconcile: session.ReconcileSize, WorkingEvents: 2}
+var overBudget = session.Settings{Gate: memory.BySize{Events: 2}}
 
 // TestSkipTurns: a turn of low importance is left out as a whole once the budget is passed, and is counted and
 // told with its ids; what anybody asked, an error and what comes within the budget are not.
@@ -73,8 +73,8 @@ func TestSkipTurns(t *testing.T) {
 		skipped    bool
 	}{
 		{"a chore over the budget", "ok, go on", overBudget, false, true},
-		{"within the budget", "ok, go on", session.Settings{Reconcile: session.ReconcileSize, WorkingEvents: 50}, false, false},
-		{"off", "ok, go on", session.Settings{Reconcile: session.ReconcileOff, WorkingEvents: 2}, false, false},
+		{"within the budget", "ok, go on", session.Settings{Gate: memory.BySize{Events: 50}}, false, false},
+		{"off", "ok, go on", session.Settings{}, false, false},
 		{"an ask", "please run the tests of the parser", overBudget, false, false},
 		{"an error", "ok, go on", overBudget, true, false},
 	} {
@@ -131,7 +131,7 @@ func (n *never) DecideHot(t memory.Turn, _ memory.Held) memory.Hot {
 func TestSkipByGate(t *testing.T) {
 	h := newHarness(t, session.Settings{})
 	g := &never{}
-	h.gate = g
+	h.set.Gate = g
 	h.stop()
 	h.open()
 	h.model.set(chores)
@@ -146,7 +146,7 @@ func TestSkipByGate(t *testing.T) {
 	}
 }
 
-// TestReconcileOffIsNothing: with the setting off, unset, or on with all that is said within the budget, the rows
+// TestReconcileOffIsNothing: with the setting off, or on with all that is said within the budget, the rows
 // of the database are the same: the same tables but those of the setting, the same messages, the same words.
 func TestReconcileOffIsNothing(t *testing.T) {
 	rows := func(set session.Settings) string {
@@ -174,7 +174,7 @@ func TestReconcileOffIsNothing(t *testing.T) {
 		return b.String()
 	}
 	want := rows(session.Settings{})
-	for name, set := range map[string]session.Settings{"off": {Reconcile: session.ReconcileOff}, "on, within the budget": {Reconcile: session.ReconcileSize}} {
+	for name, set := range map[string]session.Settings{"on, within the budget": {Gate: memory.BySize{}}} {
 		if got := rows(set); got != want {
 			t.Errorf("%s:\n%s\nwithout:\n%s", name, got, want)
 		}

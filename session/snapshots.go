@@ -17,7 +17,7 @@ import (
 
 // snapshotTables are made with the first snapshot, or the first branch, of a database. Nothing in them is changed but
 // whether a snapshot is still told of: it is a place in a log, and a log only grows.
-var snapshotTables = []string{
+var snapshotTables = room.Tables{Space: "session_snapshots", Steps: []string{
 	// What an agent keeps beside the log, as it was there: state. gone is one that was removed: its row stays, so that
 	// nothing brings it back, a command that is carried out again or an archive of it. Conversations that share a database, as natively those
 	// of an agent do, may each have read the same snapshot in: root is whose it is.
@@ -32,10 +32,7 @@ var snapshotTables = []string{
 		log TEXT PRIMARY KEY, key TEXT NOT NULL, snapshot TEXT NOT NULL, orientation TEXT NOT NULL DEFAULT '', archived INTEGER NOT NULL DEFAULT 0,
 		created INTEGER NOT NULL, node TEXT NOT NULL DEFAULT '') WITHOUT ROWID`,
 	`CREATE INDEX branches_key ON branches(key, created)`,
-}
-
-// snapshotSpace is the name of the tables' version.
-const snapshotSpace = "session_snapshots"
+}}
 
 // SnapshotOptions say what a snapshot is called and where it is taken. The zero value is the newest message, by the
 // session's title.
@@ -94,7 +91,7 @@ func (s *Session) snapshotStmts(ctx context.Context, o SnapshotOptions) (room.Pl
 	if err := o.check(); err != nil {
 		return room.Place{}, nil, err
 	}
-	if err := s.openSnapshots(ctx); err != nil {
+	if err := s.made.Open(ctx, snapshotTables); err != nil {
 		return room.Place{}, nil, err
 	}
 	if o.id != "" {
@@ -173,24 +170,16 @@ func (s *Session) snapshotOf(ctx context.Context, id string) (room.Place, error)
 
 // snapshotAs is snapshotOf, also of one that was removed if gone is set.
 func (s *Session) snapshotAs(ctx context.Context, id string, gone bool) (room.Place, error) {
-	there, err := s.hasSnapshots(ctx)
-	if err != nil {
-		return room.Place{}, err
-	}
-	missing := fmt.Errorf("snapshot %.80q of %s: %w", id, s.Key.Root(), tidemark.ErrNotFound)
-	if !there {
-		return room.Place{}, missing
-	}
 	most := 0
 	if gone {
 		most = 1
 	}
-	rows, err := s.DB.Query(ctx, `SELECT log, seq, node, state FROM snapshots WHERE id = ? AND root = ? AND gone <= ? LIMIT 1`, id, string(s.Key.Root()), most)
+	rows, err := s.made.Query(ctx, snapshotTables, `SELECT log, seq, node, state FROM snapshots WHERE id = ? AND root = ? AND gone <= ? LIMIT 1`, id, string(s.Key.Root()), most)
 	if err != nil {
 		return room.Place{}, fmt.Errorf("read snapshot %.80q: %w", id, err)
 	}
 	if len(rows) == 0 {
-		return room.Place{}, missing
+		return room.Place{}, fmt.Errorf("snapshot %.80q of %s: %w", id, s.Key.Root(), tidemark.ErrNotFound)
 	}
 	n := room.Place{Log: rows[0].Text(0), Seq: rows[0].Int(1)}
 	if err = json.Unmarshal(rows[0].Bytes(2), &n.Node); err == nil {
@@ -204,37 +193,11 @@ func (s *Session) snapshotAs(ctx context.Context, id string, gone bool) (room.Pl
 
 // parentOf is the snapshot that a log continues, "" for none.
 func (s *Session) parentOf(ctx context.Context, log string) (string, error) {
-	there, err := s.hasSnapshots(ctx)
-	if err != nil || !there {
-		return "", err
-	}
-	rows, err := s.DB.Query(ctx, `SELECT snapshot FROM branches WHERE log = ? LIMIT 1`, log)
+	rows, err := s.made.Query(ctx, snapshotTables, `SELECT snapshot FROM branches WHERE log = ? LIMIT 1`, log)
 	if err != nil || len(rows) == 0 {
 		return "", err
 	}
 	return rows[0].Text(0), nil
-}
-
-func (s *Session) hasSnapshots(ctx context.Context) (bool, error) {
-	if s.snapped.Load() {
-		return true, nil
-	}
-	there, err := host.Migrated(ctx, s.DB, snapshotSpace)
-	if err == nil && there {
-		err = s.openSnapshots(ctx)
-	}
-	return there, err
-}
-
-func (s *Session) openSnapshots(ctx context.Context) error {
-	if s.snapped.Load() {
-		return nil
-	}
-	if err := host.Migrate(ctx, s.DB, snapshotSpace, snapshotTables); err != nil {
-		return err
-	}
-	s.snapped.Store(true)
-	return nil
 }
 
 // shower is an [Agent] that keeps the tree of all snapshots.

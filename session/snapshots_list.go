@@ -22,17 +22,13 @@ const (
 
 // haveRoom refuses more snapshots and branches than a conversation may have: so many are to be made.
 func (s *Session) haveRoom(ctx context.Context, most, made int) error {
-	there, err := s.hasSnapshots(ctx)
-	if err != nil || !there {
-		return err
-	}
 	root := string(s.Key.Root())
-	rows, err := s.DB.Query(ctx, `SELECT (SELECT count(*) FROM snapshots WHERE root = ? AND gone = 0) + (SELECT count(*) FROM branches WHERE key BETWEEN ? AND ? AND node <> '') LIMIT 1`,
+	rows, err := s.made.Query(ctx, snapshotTables, `SELECT (SELECT count(*) FROM snapshots WHERE root = ? AND gone = 0) + (SELECT count(*) FROM branches WHERE key BETWEEN ? AND ? AND node <> '') LIMIT 1`,
 		root, root+"#", root+"#~")
 	if err != nil {
 		return fmt.Errorf("count snapshots of %s: %w", root, err)
 	}
-	if rows[0].Int(0)+int64(made) <= int64(most) {
+	if len(rows) == 0 || rows[0].Int(0)+int64(made) <= int64(most) {
 		return nil
 	}
 	if most < MaxNodes {
@@ -78,10 +74,7 @@ func (s *Session) Snapshots(ctx context.Context, cursor string, limit int, newes
 		}
 		args = append(args, made, int64(at[1][0]-'0'), at[2])
 	}
-	if there, err := s.hasSnapshots(ctx); err != nil || !there {
-		return page, "", err
-	}
-	rows, err := s.DB.Query(ctx, `SELECT created, kind, name, node FROM (SELECT created, 0 AS kind, id AS name, node FROM snapshots WHERE root = ? AND gone = 0
+	rows, err := s.made.Query(ctx, snapshotTables, `SELECT created, kind, name, node FROM (SELECT created, 0 AS kind, id AS name, node FROM snapshots WHERE root = ? AND gone = 0
 		UNION ALL SELECT created, 1, log, node FROM branches WHERE key BETWEEN ? AND ? AND node <> '') `+where+` `+order+` LIMIT ?`, append(args, limit+1)...)
 	if err != nil {
 		return nil, "", fmt.Errorf("list snapshots of %s: %w", root, err)
@@ -105,12 +98,8 @@ func (s *Session) SnapshotNode(ctx context.Context, id string) (snapshot.Node, e
 	if n, err := s.snapshotOf(ctx, id); err == nil || !errors.Is(err, tidemark.ErrNotFound) {
 		return n.Node, err
 	}
-	there, err := s.hasSnapshots(ctx)
-	if err != nil {
-		return snapshot.Node{}, err
-	}
-	if there && tidemark.Key(id).Root() == s.Key.Root() {
-		rows, err := s.DB.Query(ctx, `SELECT node FROM branches WHERE key = ? AND node <> '' ORDER BY created LIMIT 1`, id)
+	if tidemark.Key(id).Root() == s.Key.Root() {
+		rows, err := s.made.Query(ctx, snapshotTables, `SELECT node FROM branches WHERE key = ? AND node <> '' ORDER BY created LIMIT 1`, id)
 		if err != nil {
 			return snapshot.Node{}, fmt.Errorf("read branch %.80q: %w", id, err)
 		}
@@ -180,11 +169,7 @@ func (s *Session) removeSnapshot(ctx context.Context, id string) (snapshot.Node,
 // past is what rooms may ask of the snapshots of the conversation.
 func (s *Session) past() room.Past {
 	ask := func(ctx context.Context, sql string, args ...any) (tidemark.Row, error) {
-		there, err := s.hasSnapshots(ctx)
-		if err != nil || !there {
-			return nil, err
-		}
-		rows, err := s.DB.Query(ctx, sql, args...)
+		rows, err := s.made.Query(ctx, snapshotTables, sql, args...)
 		if err != nil || len(rows) == 0 {
 			return nil, err
 		}

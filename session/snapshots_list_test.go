@@ -109,7 +109,7 @@ func TestRemoveSnapshot(t *testing.T) {
 		t.Errorf("it does not say what began there: %v", err)
 	}
 	o := h.on("agent:main:local:dm:elsewhere") // in the same store
-	if got, err := o.ImportSnapshot(t.Context(), bytes.NewReader(raw)); err != nil || got.Again {
+	if got, err := o.ImportSnapshot(t.Context(), "", bytes.NewReader(raw)); err != nil || got.Again {
 		t.Errorf("import behind it: %+v, %v", got, err)
 	}
 	if _, err := o.RemoveSnapshot(t.Context(), n.ID); !errors.Is(err, tidemark.ErrConflict) {

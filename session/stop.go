@@ -15,21 +15,6 @@ import (
 // process that dies first goes on with the run. What a person was told to be stopped is; see stop.
 func (s *Session) Abort() bool { return s.abort("", tidemark.ErrAborted) || s.abortParked(s.life) }
 
-// abortParked stops a run that nobody works on because a call of it waits for the owner.
-func (s *Session) abortParked(ctx context.Context) bool {
-	list, err := s.Approvals(ctx)
-	if err != nil || len(list) == 0 {
-		return false
-	}
-	err = s.DB.Tx(ctx, []tidemark.Stmt{{SQL: `UPDATE runs SET error = ? WHERE id = ? AND state = 'tools' AND error = ''`, Args: []any{stopMark + mustJSON(""), list[0].run}, Want: 1}})
-	if err != nil {
-		s.warn("stop what waits", err)
-		return false
-	}
-	s.Runtime.Go(s.goOn)
-	return true
-}
-
 // abort cancels a run of this life, or whichever is in work.
 func (s *Session) abort(run string, why error) bool {
 	s.mu.Lock()

@@ -140,7 +140,7 @@ const summaryDeadline = 5 * time.Minute
 // quarter of what system prompt and tools leave, since half of that is kept word for word.
 func (s *Session) summaryBudget(v View) tidemark.Tokens {
 	const least, most = 300, 2 * compaction.SummaryTokens
-	return min(max(min(s.settings().Window/8, (s.budget().Limit()-v.Fixed)/4), least), most)
+	return min(max(min(s.settings().Window/8, (s.Budget().Limit()-v.Fixed)/4), least), most)
 }
 
 // summarizeChunk brings a plan one chunk further. Tier 1 asks the model with the rolling summary;

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // tables of all sessions of a database; each has the key, since natively sessions share one. Each table and
@@ -163,61 +163,19 @@ func (s *Session) Info(ctx context.Context) (tidemark.SessionInfo, error) {
 	return out, err
 }
 
-// optional are tables that a database has from their first row on: each costs memory while an object lives.
-type optional struct {
-	space  string // their name among the migrations
-	tables []string
-}
-
-// made notes which optional tables are there. Its zero value knows of none.
-type made struct{ seen sync.Map } // by their names
-
-// here reports whether tables are known to be there.
-func (m *made) here(o optional) bool {
-	_, ok := m.seen.Load(o.space)
-	return ok
-}
-
-// open makes tables, if they are not there.
-func (s *Session) open(ctx context.Context, o optional) error {
-	if s.made.here(o) {
-		return nil
-	}
-	if err := host.Migrate(ctx, s.DB, o.space, o.tables); err != nil {
-		return err
-	}
-	s.made.seen.Store(o.space, true)
-	return nil
-}
-
-// has reports whether tables are there, and makes none.
-func (s *Session) has(ctx context.Context, o optional) (bool, error) {
-	if s.made.here(o) {
-		return true, nil
-	}
-	there, err := host.Migrated(ctx, s.DB, o.space)
-	if err == nil && there {
-		err = s.open(ctx, o)
-	}
-	return there, err
-}
-
-// approvalTables keep what the owner is asked. They are made with the first question.
-var approvalTables = optional{"session_approvals", []string{
-	`CREATE TABLE approvals(key TEXT NOT NULL, code TEXT NOT NULL, run TEXT NOT NULL, round INTEGER NOT NULL, n INTEGER NOT NULL, tool TEXT NOT NULL,
-		input TEXT NOT NULL, state TEXT NOT NULL, asked INTEGER NOT NULL, expires INTEGER NOT NULL, PRIMARY KEY(key, code)) WITHOUT ROWID`,
-}}
+// coreTables are those that a database has from their first row on.
+var coreTables = []room.Tables{artifactTables, pieceTables, markedTables, ledgerTables, skipTables, unsoundTables, toolsetTables, snapshotTables}
 
 // artifactTables hold the results of tools over a threshold, compressed, each once for a conversation and its
 // branches: the entry keeps the reference. Rows are 2 KB on average, of which an index of its own would
 // leave a page each to overflow: with a number as key and the hash beside it they take 8 % less.
-var artifactTables = optional{"session_artifacts", []string{
+var artifactTables = room.Tables{Space: "session_artifacts", Steps: []string{
 	`CREATE TABLE artifacts(
 		n INTEGER PRIMARY KEY, key TEXT NOT NULL, sha TEXT NOT NULL, size INTEGER NOT NULL, bytes BLOB NOT NULL, UNIQUE(key, sha))`,
 }}
 
 // pieceTables are made with the first message whose text is longer than wordsBytes.
-var pieceTables = optional{"session_pieces", []string{
+var pieceTables = room.Tables{Space: "session_pieces", Steps: []string{
 	`CREATE TABLE unread(key TEXT NOT NULL, entry TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY(key, entry)) WITHOUT ROWID`,
 	// Which text of which message a row of the index is; at counts bytes of what searchable gives.
 	`CREATE TABLE pieces(n INTEGER PRIMARY KEY, key TEXT NOT NULL, seq INTEGER NOT NULL, at INTEGER NOT NULL, size INTEGER NOT NULL, text BLOB NOT NULL)`,
@@ -227,14 +185,14 @@ var pieceTables = optional{"session_pieces", []string{
 
 // markedTables are there where the strategy episodes was in force once. short is what the operator was told last of how
 // far the view is over the budget.
-var markedTables = optional{"session_marked", []string{
+var markedTables = room.Tables{Space: "session_marked", Steps: []string{
 	`CREATE TABLE marked(log TEXT NOT NULL, n INTEGER NOT NULL, record TEXT NOT NULL, PRIMARY KEY(log, n)) WITHOUT ROWID`,
 	`CREATE TABLE marked_logs(log TEXT PRIMARY KEY, upto INTEGER NOT NULL, short INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID`,
 }}
 
 // ledgerTables are of a space of their own and made when a person first writes over a channel: each table
 // and each index holds a page of memory in every live object, and most conversations need none of these.
-var ledgerTables = optional{"outbound", []string{
+var ledgerTables = room.Tables{Space: "outbound", Steps: []string{
 	// What is to be sent, in order. open is 1 while the sender has something to do with a row.
 	`CREATE TABLE outbound(
 		n INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL, state TEXT NOT NULL, open INTEGER NOT NULL, hold TEXT NOT NULL DEFAULT '',
@@ -248,7 +206,7 @@ var ledgerTables = optional{"outbound", []string{
 }}
 
 // skipTables are there from the first turn that might be skipped: without recall.reconcile there are none.
-var skipTables = optional{"session_skip", []string{
+var skipTables = room.Tables{Space: "session_skip", Own: true, Steps: []string{
 	// Turns whose words wait for the end of the turn (open), and what was decided then: kept or skipped.
 	`CREATE TABLE skips(key TEXT NOT NULL, run TEXT NOT NULL, log TEXT NOT NULL, state TEXT NOT NULL, first INTEGER NOT NULL, at INTEGER NOT NULL,
 		ids TEXT NOT NULL DEFAULT '[]', bytes INTEGER NOT NULL DEFAULT 0, indexed INTEGER NOT NULL DEFAULT 0, PRIMARY KEY(key, run)) WITHOUT ROWID`,
@@ -258,20 +216,14 @@ var skipTables = optional{"session_skip", []string{
 }}
 
 // Tables of what self-checks found. A conversation with nothing to tell has none.
-var unsoundTables = optional{"session_selfcheck", []string{
+var unsoundTables = room.Tables{Space: "session_selfcheck", Steps: []string{
 	`CREATE TABLE unsound(n INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL, overlay TEXT NOT NULL, at INTEGER NOT NULL, act TEXT NOT NULL, text TEXT NOT NULL)`,
 }}
 
 // toolsetTables keep the list. They are made where there are tools of others.
-var toolsetTables = optional{"session_tools", []string{
+var toolsetTables = room.Tables{Space: "session_tools", Steps: []string{
 	`CREATE TABLE toolsets(key TEXT PRIMARY KEY, day TEXT NOT NULL, list TEXT NOT NULL) WITHOUT ROWID`,
 }}
 
 // mustJSON encodes values of ours, which always encode.
-func mustJSON(v any) string {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		panic(fmt.Sprintf("encode %T: %v", v, err))
-	}
-	return string(raw)
-}
+func mustJSON(v any) string { return room.JSON(v) }

@@ -29,7 +29,7 @@ func TestToolBudget(t *testing.T) {
 
 // TestDelegateTokens: what delegation adds to each prompt is small, in the parent and in the child.
 func TestDelegateTokens(t *testing.T) {
-	tool := bare(t).delegateTool()
+	tool, _ := bare(t).delegateTool()
 	raw, err := json.Marshal(tool)
 	if err != nil || !json.Valid(tool.InputSchema) {
 		t.Fatal(err, string(tool.InputSchema))

@@ -11,6 +11,7 @@ import (
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/room"
+	"github.com/tidemark-ai/tidemark/skill"
 )
 
 // States of a call.
@@ -34,7 +35,7 @@ func (s *Session) tools(ctx context.Context) ([]tidemark.Tool, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := append(s.offered(s.ownTools()), s.Agent.Tools(s.Scope())...)
+	out := append(s.offeredTools(), s.Agent.Tools(s.Scope())...)
 	for _, t := range others {
 		if !slices.ContainsFunc(out, func(o tidemark.Tool) bool { return o.Name == t.Name }) { // ours come first
 			out = append(out, t)
@@ -245,39 +246,30 @@ func (s *Session) runCall(ctx context.Context, r *run, c call) (tidemark.Block, 
 	return result, s.mark(ctx, r, c, callDone, kept)
 }
 
-// resultOf has a call carried out.
+// resultOf has a call carried out: by the session itself, by a room, by others, or by the agent.
 func (s *Session) resultOf(ctx context.Context, r *run, c call) tidemark.Block {
-	if c.told.Type != "" {
-		return c.told
-	}
-	if !s.permits(c.Block.Name) {
+	name := c.Block.Name
+	if !s.permits(name) {
 		return notPermitted(c)
 	}
-	switch c.Block.Name {
-	case recallTool.Name:
-		return s.callRecall(ctx, r, c)
-	case releaseTool.Name:
-		return s.callRelease(ctx, r, c)
-	case faultTool.Name:
-		return s.callFault(ctx, r, c)
-	case delegateName:
-		if s.delegates() {
-			return s.callDelegate(ctx, r, c)
+	if t, ok := own(name); ok && t.call != nil {
+		if _, offered := t.tool(s); offered || t.retold {
+			return t.call(s, ctx, r, c)
 		}
 	}
 	for _, x := range s.rooms {
-		if t, ok := x.(room.Tools); ok && slices.ContainsFunc(t.Tools(true), func(tool tidemark.Tool) bool { return tool.Name == c.Block.Name }) {
+		if t, ok := x.(room.Tools); ok && slices.ContainsFunc(t.Tools(true), func(tool tidemark.Tool) bool { return tool.Name == name }) {
 			fence := tidemark.Stmt{SQL: `UPDATE runs SET updated = ? WHERE id = ? AND owner = ? AND state = 'tools' AND log = ?`,
 				Args: []any{s.Runtime.Now().UnixMilli(), r.ID, r.owner, r.Log}, Want: 1}
 			return t.Call(ctx, room.Call{ID: c.ID, Input: c.Block.Input, By: fmt.Sprintf("%s/%d/%d", r.ID, r.Round, c.N), Log: r.Log, Origins: r.origins, Fence: fence})
 		}
 	}
-	if s.Tools != nil && !s.agents(c.Block.Name) {
+	if s.Tools != nil && !s.agents(name) {
 		scope := s.Scope()
 		scope.Owner = scope.Owner && byOwner(r.origins...) // others may talk in the owner's conversation
 		return s.Tools.Call(ctx, scope, c.Block)
 	}
-	if c.Block.Name == scheduleTool && !ownersTurn(r.origins) {
+	if name == scheduleTool && !ownersTurn(r.origins) {
 		return tidemark.ToolResult(c.ID, "not run: schedules are the owner's, and it is not the owner who speaks in this turn.", true)
 	}
 	return s.Agent.Call(ctx, s.Scope(), c.Block)
@@ -325,7 +317,7 @@ func (s *Session) resultStmts(ctx context.Context, r *run, calls []call, results
 	e := tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(now)), Kind: tidemark.KindMessage, At: now, Tokens: tidemark.Estimate(m), Origin: tidemark.Origin{From: tidemark.FromTool}}
 	if !slices.ContainsFunc(calls, func(c call) bool { return !retold(c.Block.Name) }) {
 		e.Origin.Own = true
-		if slices.ContainsFunc(calls, func(c call) bool { return bringsBack(c.Block.Name) }) {
+		if slices.ContainsFunc(calls, func(c call) bool { t, _ := own(c.Block.Name); return t.back }) {
 			e.Origin = tidemark.Origin{From: tidemark.FromRecall}
 		}
 	}
@@ -365,7 +357,7 @@ func (s *Session) closeCalls(ctx context.Context, r *run, why error) ([]tidemark
 	if err != nil {
 		return nil, err
 	}
-	closed, err := s.closeApprovals(ctx, r)
+	closed, err := s.doorman().Close(ctx, r.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -383,14 +375,44 @@ func backoff(attempt int, asked time.Duration) time.Duration {
 	return min(time.Second<<(attempt-1), most)
 }
 
-// ownTool reports whether the session itself carries out a tool. What it answers stands in the log or on
-// the card already.
-func ownTool(name string) bool {
-	return name == recallTool.Name || name == room.TaskTool || name == releaseTool.Name || name == faultTool.Name || name == delimiterTool.Name
+// ownTool is a tool that the session itself carries out.
+type ownTool struct {
+	name string
+	tool func(s *Session) (t tidemark.Tool, offered bool)
+	call func(s *Session, ctx context.Context, r *run, c call) tidemark.Block // nil: calls are answered before any runs
+	// retold says that what it answers stands in the log already, so it is no memory of this conversation; the view may name
+	// such a tool when it is not offered any more, and it is still carried out.
+	retold bool
+	back   bool // it brings back what was said before
 }
 
-// bringsBack reports whether a tool of the session answers with what was said before.
-func bringsBack(name string) bool { return name == recallTool.Name || name == faultTool.Name }
+// ownTools are all of them, in the order in which they are offered: those of rooms come behind the first.
+func ownTools() [5]ownTool {
+	return [...]ownTool{
+		{name: recallTool.Name, tool: (*Session).recallTool, call: (*Session).callRecall, retold: true, back: true},
+		{name: releaseTool.Name, tool: func(s *Session) (tidemark.Tool, bool) { return releaseTool, s.paging() != nil }, call: (*Session).callRelease, retold: true},
+		{name: faultTool.Name, tool: func(s *Session) (tidemark.Tool, bool) { return faultTool, s.paging() != nil }, call: (*Session).callFault, retold: true, back: true},
+		{name: delimiterTool.Name, tool: func(s *Session) (tidemark.Tool, bool) { return delimiterTool, s.episodic() != nil }, retold: true},
+		{name: delegateName, tool: (*Session).delegateTool, call: (*Session).callDelegate},
+	}
+}
+
+// own returns one of them.
+func own(name string) (ownTool, bool) {
+	for _, t := range ownTools() {
+		if t.name == name {
+			return t, true
+		}
+	}
+	return ownTool{}, false
+}
+
+// retold reports whether a tool answers with what stands elsewhere: then that is found there, and no memory of this
+// conversation.
+func retold(name string) bool {
+	t, _ := own(name)
+	return t.retold || name == room.TaskTool || name == skill.Tool
+}
 
 // pointing reports whether what leaves the view leaves pointers.
 func (s *Session) pointing() bool { return pointing(s.strategies()) }
@@ -399,17 +421,15 @@ func pointing(list []compaction.Strategy) bool {
 	return slices.ContainsFunc(list, func(x compaction.Strategy) bool { return x.Name() == compaction.Pointer{}.Name() })
 }
 
-// ownTools lists the tools of the session itself and of its rooms.
-func (s *Session) ownTools() []tidemark.Tool {
-	out := append([]tidemark.Tool{recallTool}, s.roomTools()...)
-	if s.paging() != nil {
-		out = append(out, releaseTool, faultTool)
-	}
-	if s.episodic() != nil {
-		out = append(out, delimiterTool)
-	}
-	if s.delegates() {
-		out = append(out, s.delegateTool())
+// offeredTools lists the tools of the session itself and of its rooms.
+func (s *Session) offeredTools() (out []tidemark.Tool) {
+	for i, t := range ownTools() {
+		if tool, offered := t.tool(s); offered {
+			out = append(out, tool)
+		}
+		if i == 0 {
+			out = append(out, s.roomTools()...)
+		}
 	}
 	return out
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
@@ -20,6 +21,14 @@ type toolset struct {
 	Tools   []toolOffer `json:"tools"`
 	Missing []string    `json:"missing,omitempty"` // sources that could not be reached
 	offered []tidemark.Tool
+}
+
+// offering is what this life knows of the tools that the model is offered.
+type offering struct {
+	frozen       atomic.Pointer[toolset]  // those of others
+	thawed       atomic.Bool              // the system prompt was made anew, so they may be
+	leftOut      atomic.Int64             // how many the model API takes no more of, as it was told
+	refusedTools map[string]tidemark.Hash // definitions, by name, that the model API refused; running.mu guards it
 }
 
 // toolOffer is a tool with what is not told to models.
@@ -47,7 +56,7 @@ func (s *Session) offer(ctx context.Context) ([]tidemark.Tool, error) {
 	}
 	set := s.frozen.Load()
 	if set == nil {
-		if err := s.open(ctx, toolsetTables); err != nil {
+		if err := s.made.Open(ctx, toolsetTables); err != nil {
 			return nil, err
 		}
 		rows, err := s.DB.Query(ctx, `SELECT t.list FROM toolsets t JOIN heads h ON h.key = t.key AND h.prompt_day = t.day WHERE t.key = ? LIMIT 1`, string(s.Key))

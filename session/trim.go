@@ -73,7 +73,7 @@ func (s *Session) holdPinned(ctx context.Context, v View) (View, error) {
 	if err != nil {
 		return v, err
 	}
-	v.View = compaction.Hold(v.View, pins, s.budget())
+	v.View = compaction.Hold(v.View, pins, s.Budget())
 	return v, nil
 }
 
@@ -83,7 +83,7 @@ func (s *Session) trimmed(v View, pins map[tidemark.EntryID]bool, threshold int)
 	if err := checkThreshold(threshold); err != nil {
 		return nil, TrimMetrics{}, err
 	}
-	v.View = compaction.Hold(v.View, pins, s.budget())
+	v.View = compaction.Hold(v.View, pins, s.Budget())
 	edits, m := s.trimEdits(v, threshold)
 	return trimOverlays(edits, m), m, nil
 }

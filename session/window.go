@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
@@ -38,6 +39,15 @@ const (
 	windowsTold = 8                // the agent takes no more in one call
 	windowWait  = 2 * time.Second  // for all of the answers, while somebody waits for another
 )
+
+// windowing is what this life knows of the windows of its models.
+type windowing struct {
+	learned   atomic.Pointer[learned]
+	windowNap atomic.Int64 // until when nobody is asked for them, in milliseconds
+	tried     atomic.Int64 // the window that a turn tries, 0: none
+	mostTaken atomic.Int64 // tokens of the largest request that was taken in this life
+	doubts    atomic.Bool  // a refusal that nobody explains was for something else than the size
+}
 
 // learned is what is known of windows, by the place and name of the model. It is replaced, never changed.
 type learned map[string]tidemark.Window
@@ -214,7 +224,7 @@ func (s *Session) refit(ctx context.Context, r *run, v View, refused tidemark.AP
 	case refused.Status == http.StatusRequestEntityTooLarge && refused.Limit == 0:
 		r.trial.bytes = true
 		return s.try(ctx, r, v, fitForced)
-	case heavier && !s.budget().Over(v.View) && refused.Limit >= s.settings().Window:
+	case heavier && !s.Budget().Over(v.View) && refused.Limit >= s.settings().Window:
 		return nil // what was refused was the room for the reply, which is smaller now
 	case refused.Limit > 0:
 		return s.shrink(ctx, r, v, refused)
@@ -276,11 +286,11 @@ func (s *Session) fitInto(ctx context.Context, r *run, v View, before, asked tid
 	}
 	if now := s.settings().Window; now >= before && asked == 0 {
 		heavier = r.weigh(&v, now)
-	} else if !s.budget().Over(v.View) {
+	} else if !s.Budget().Over(v.View) {
 		return nil // what was refused was the room for the reply
 	}
 	_, err := s.fit(ctx, r, v, mode)
-	if errors.Is(err, tidemark.ErrNoGain) && (heavier || v.Size <= s.budget().Room()) {
+	if errors.Is(err, tidemark.ErrNoGain) && (heavier || v.Size <= s.Budget().Room()) {
 		return nil // it fits, as far as anybody says, and the reply has less room now
 	}
 	return err

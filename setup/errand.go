@@ -8,6 +8,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/agent"
 	"github.com/tidemark-ai/tidemark/config"
+	"github.com/tidemark-ai/tidemark/room/approvals"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -53,12 +54,23 @@ func (h Here) Work(ctx context.Context, key tidemark.Key, e tidemark.Errand) (ti
 
 // Decide implements [agent.Errands].
 func (h Here) Decide(ctx context.Context, key tidemark.Key, d tidemark.Decision) error {
-	return h.tell(ctx, key, false, func(s *session.Session) error { return s.Decide(ctx, d) })
+	return h.tell(ctx, key, false, asking(func(r *approvals.Room) error { return r.Decide(ctx, d) }))
 }
 
 // Relay implements [agent.Errands].
 func (h Here) Relay(ctx context.Context, key tidemark.Key, q tidemark.Question) error {
-	return h.tell(ctx, key, true, func(s *session.Session) error { return s.Relay(ctx, q) })
+	return h.tell(ctx, key, true, asking(func(r *approvals.Room) error { return r.Relay(ctx, q) }))
+}
+
+// asking is for the room of a session that asks.
+func asking(do func(*approvals.Room) error) func(*session.Session) error {
+	return func(s *session.Session) error {
+		r, ok := session.Room[*approvals.Room](s)
+		if !ok {
+			return fmt.Errorf("%s asks nothing: %w", s.Key, tidemark.ErrNotFound)
+		}
+		return do(r)
+	}
 }
 
 // Occupied implements [agent.Voices].

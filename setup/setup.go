@@ -19,6 +19,7 @@ import (
 	"github.com/tidemark-ai/tidemark/provider/offline"
 	"github.com/tidemark-ai/tidemark/reset"
 	"github.com/tidemark-ai/tidemark/room"
+	"github.com/tidemark-ai/tidemark/room/approvals"
 	"github.com/tidemark-ai/tidemark/room/reflection"
 	"github.com/tidemark-ai/tidemark/room/sittings"
 	"github.com/tidemark-ai/tidemark/room/snapshots"
@@ -121,7 +122,7 @@ func Agent(c *config.Config, name string) (agent.Config, error) {
 }
 
 // gates says who decides on turns, by recall.reconcile: a model is never asked about them.
-var gates = map[string]string{"size": session.ReconcileSize, "model": session.ReconcileSize}
+var gates = map[string]memory.Gate{"size": memory.BySize{}, "model": memory.BySize{}}
 
 // Session returns the settings of a session.
 func Session(c *config.Config, key tidemark.Key) (session.Settings, error) {
@@ -149,11 +150,10 @@ func Session(c *config.Config, key tidemark.Key) (session.Settings, error) {
 		NoCompaction: !c.Compaction.Enabled, NoMemories: !c.Compaction.ExtractMemories, SummaryModel: c.Compaction.Model,
 		Reset: policy, Zone: zone, MaxRounds: c.Session.MaxRounds,
 		PackTokens:    packTokens(c),
-		Reconcile:     gates[c.Recall.Reconcile],
+		Gate:          gates[c.Recall.Reconcile],
 		Delegation:    delegation(c.Delegation),
 		ArtifactChars: cmp.Or(c.Storage.ArtifactChars, -1), // there the zero value is the default
-		Approval:      c.Approval.Policy(), ApprovalExpiry: time.Duration(c.Approval.ExpiryMinutes) * time.Minute,
-		ToolTimeout: milliseconds(c.Timeouts.ToolMs), TurnTimeout: milliseconds(c.Timeouts.TurnMs),
+		ToolTimeout:   milliseconds(c.Timeouts.ToolMs), TurnTimeout: milliseconds(c.Timeouts.TurnMs),
 	}, nil
 }
 
@@ -162,7 +162,9 @@ var taskStates = map[string]task.State{"on": task.On, "off": task.Off}
 
 // Rooms returns what makes the rooms of a session.
 func Rooms(c *config.Config, rt tidemark.Runtime, network http.RoundTripper) []room.Maker {
-	out := []room.Maker{task.Make(taskStates[c.Recall.TaskState]), snapshots.Make, spool.Make}
+	out := []room.Maker{task.Make(taskStates[c.Recall.TaskState]), snapshots.Make, spool.Make,
+		approvals.Make(approvals.Config{Policy: c.Approval.Policy(), Expiry: time.Duration(c.Approval.ExpiryMinutes) * time.Minute,
+			Errand: cmp.Or(delegation(c.Delegation).Timeout, session.DefaultDelegateTime)})}
 	if c.Memory.Digest {
 		out = append(out, sittings.Make)
 	}

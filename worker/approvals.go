@@ -7,21 +7,24 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/agent"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/room/approvals"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
 // getApprovals lists the tool calls of a conversation that wait for the owner's decision.
 func getApprovals(c *request) (any, error) {
-	list := []session.Approval{}
+	list := []tidemark.Question{}
 	s, err := c.session(false)
 	if err == nil {
-		list, err = s.Approvals(c.r.Context())
+		if r, ok := session.Room[*approvals.Room](s); ok {
+			list, err = r.Waiting(c.r.Context())
+		}
 	}
 	if err != nil && !errors.Is(err, tidemark.ErrNotFound) { // nothing waits where nobody has said anything
 		return nil, err
 	}
 	return struct {
-		Approvals []session.Approval `json:"approvals"`
+		Approvals []tidemark.Question `json:"approvals"`
 	}{list}, nil
 }
 
@@ -58,7 +61,11 @@ func postApproval(c *request, s *session.Session) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.Decide(c.r.Context(), d); err != nil {
+	r, ok := session.Room[*approvals.Room](s)
+	if !ok {
+		return nil, fmt.Errorf("nothing is asked here: %w", tidemark.ErrNotFound)
+	}
+	if err := r.Decide(c.r.Context(), d); err != nil {
 		return nil, err
 	}
 	return wireDecision{Code: d.Code, Allow: d.Allow, Key: s.Key}, nil

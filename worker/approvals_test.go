@@ -54,7 +54,7 @@ const asksFor = `May the tool act run with {"x":1}?`
 func serveAsking(t *testing.T) *server {
 	return serve(t, func(_ *worker.Config, a *actors) {
 		a.provider, a.tools = caller{}, acts{}
-		a.settings.Approval = approval.Policy{Default: approval.Ask}
+		a.approvals.Policy = approval.Policy{Default: approval.Ask}
 	})
 }
 

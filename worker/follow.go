@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/room/approvals"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -208,7 +209,11 @@ func (f *follower) look(ctx context.Context) error {
 
 // waits looks whether the turn, or the one before it, rests until the owner decides, and says so.
 func (f *follower) waits(ctx context.Context) error {
-	list, question, err := f.s.Resting(ctx)
+	r, ok := session.Room[*approvals.Room](f.s)
+	if !ok {
+		return nil
+	}
+	list, question, err := r.Resting(ctx)
 	if err != nil || len(list) == 0 {
 		return err
 	}

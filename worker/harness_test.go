@@ -26,6 +26,7 @@ import (
 	"github.com/tidemark-ai/tidemark/host/hosttest"
 	"github.com/tidemark-ai/tidemark/provider/offline"
 	"github.com/tidemark-ai/tidemark/room"
+	"github.com/tidemark-ai/tidemark/room/approvals"
 	"github.com/tidemark-ai/tidemark/room/snapshots"
 	"github.com/tidemark-ai/tidemark/room/spool"
 	"github.com/tidemark-ai/tidemark/room/task"
@@ -37,16 +38,17 @@ import (
 
 // actors keeps sessions and agents on one database, as the native host does.
 type actors struct {
-	db       tidemark.DB
-	blobs    tidemark.Blobs
-	rt       tidemark.Runtime
-	provider tidemark.Provider
-	metrics  *worker.Metrics
-	settings session.Settings
-	life     context.Context
-	planning func() []compaction.Strategy // of a session, nil for the usual
-	tools    tidemark.Toolbox
-	apart    bool // agents are in objects of their own, as on Workers
+	db        tidemark.DB
+	blobs     tidemark.Blobs
+	rt        tidemark.Runtime
+	provider  tidemark.Provider
+	metrics   *worker.Metrics
+	settings  session.Settings
+	approvals approvals.Config
+	life      context.Context
+	planning  func() []compaction.Strategy // of a session, nil for the usual
+	tools     tidemark.Toolbox
+	apart     bool // agents are in objects of their own, as on Workers
 
 	mu       sync.Mutex // guards the following
 	sessions map[tidemark.Key]*session.Session
@@ -77,7 +79,7 @@ func (a *actors) Session(ctx context.Context, key tidemark.Key, create bool) (*s
 	}
 	probe := a.metrics.Probe()
 	c := session.Config{Key: key, DB: a.db, Blobs: a.blobs, Provider: probe.Provider(a.provider), Agent: ag,
-		Runtime: a.rt, Settings: a.settings, Observe: probe.Observe, Tools: a.tools, Rooms: []room.Maker{task.Make(task.Auto), snapshots.Make, spool.Make}}
+		Runtime: a.rt, Settings: a.settings, Observe: probe.Observe, Tools: a.tools, Rooms: []room.Maker{task.Make(task.Auto), snapshots.Make, spool.Make, approvals.Make(a.approvals)}}
 	if a.planning != nil {
 		c.Strategies = a.planning()
 	}

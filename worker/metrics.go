@@ -44,6 +44,7 @@ const (
 	nameShort     = namePrefix + "compactions_short_total"
 	nameUnmet     = namePrefix + "episodes_short_total"
 	nameVectors   = namePrefix + "vectors_total"
+	nameRoom      = namePrefix + "room_total"
 	nameChecks    = namePrefix + "selfcheck_checks_total"
 	nameUnsound   = namePrefix + "selfcheck_violations_total"
 	nameArrive    = namePrefix + "channel_arrivals_total"
@@ -68,6 +69,7 @@ func NewMetrics(now func() time.Time) *Metrics {
 		metric.Counter(nameShort, "Compactions that left the view over its limit, or had nothing to take from it."),
 		metric.Counter(nameUnmet, "Times that an operator was told that the budget of episodes cannot be met, or is missed by much more than before."),
 		metric.Counter(nameVectors, "Texts that an endpoint for vectors was asked for, by how that went: made or failed."),
+		metric.Counter(nameRoom, "What the rooms of sessions count, by kind and how it went."),
 		metric.Counter(nameChecks, "Checks that were made behind compactions: entries read and found, markers counted, views that can be sent."),
 		metric.Counter(nameUnsound, "Checks behind compactions that failed; the compaction was taken back."),
 		metric.Counter(nameEvents, "Logged events by type."),
@@ -126,8 +128,12 @@ func (p *Probe) Observe(n session.Notice) {
 		}
 	case session.NoticeStalled:
 		p.stall(n)
-	case session.NoticeVectors:
-		p.m.Add(nameVectors, float64(n.Count), "result", n.Text)
+	case session.NoticeRoom:
+		if n.Room == session.RoomVectors {
+			p.m.Add(nameVectors, float64(n.Count), "result", n.Text)
+		} else {
+			p.m.Add(nameRoom, float64(n.Count), "kind", n.Room, "how", n.Text)
+		}
 	case session.NoticeChecked:
 		p.m.Add(nameChecks, float64(n.Checked.Checks))
 		p.m.Add(nameUnsound, float64(len(n.Checked.Violations)))

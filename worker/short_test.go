@@ -49,3 +49,24 @@ func TestMetricsEpisodes(t *testing.T) {
 		}
 	}
 }
+
+// TestMetricsRoom: what a room counts under a name that nothing here knows is counted under it.
+func TestMetricsRoom(t *testing.T) {
+	s := serve(t, nil)
+	probe := s.actors.metrics.Probe()
+	for _, n := range []session.Notice{
+		{Type: session.NoticeRoom, Room: "kite", Text: "flown", Count: 2},
+		{Type: session.NoticeRoom, Room: "kite", Text: "lost", Count: 1},
+		{Type: session.NoticeRoom, Room: session.RoomVectors, Text: "made", Count: 4},
+	} {
+		probe.Observe(n)
+	}
+	got := scrape(t, s)
+	for name, want := range map[string]float64{
+		`tidemark_room_total{kind="kite",how="flown"}`: 2, `tidemark_room_total{kind="kite",how="lost"}`: 1, `tidemark_vectors_total{result="made"}`: 4,
+	} {
+		if got[name] != want {
+			t.Errorf("%s is %v, want %v", name, got[name], want)
+		}
+	}
+}

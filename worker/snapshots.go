@@ -208,7 +208,7 @@ func putArchiveByID(c *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	in, err := s.ImportSnapshotOf(c.r.Context(), c.r.PathValue("id"), body)
+	in, err := s.ImportSnapshot(c.r.Context(), c.r.PathValue("id"), body)
 	return made(in, in.Again), err
 }
 

@@ -23,7 +23,7 @@ type outcome struct {
 	Context   tidemark.Tokens   `json:"contextTokens"`
 	Events    []tidemark.Event  `json:"events"`
 
-	Approvals []session.Approval `json:"approvals,omitempty"` // what waits; Text is the question then
+	Approvals []tidemark.Question `json:"approvals,omitempty"` // what waits; Text is the question then
 }
 
 // maxEvents bounds what an outcome lists.
@@ -117,7 +117,7 @@ func (t *watch) answered(n session.Notice) {
 
 // rests ends the following of a turn that goes on when the owner has decided: who asks for the same input later has its
 // answer.
-func (t *watch) rests(list []session.Approval, question string) {
+func (t *watch) rests(list []tidemark.Question, question string) {
 	t.ended = true
 	t.out.Stop, t.out.Approvals, t.out.Text, t.out.Reply = stopApproval, list, question, nil
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
-	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/recall"
 	"github.com/tidemark-ai/tidemark/room"
@@ -20,17 +19,16 @@ import (
 // tells reports whether how a recall went tells anything of what is left in view here.
 func tells(by string) bool { return by != room.ByPack && by != room.ByWide }
 
-// Tables of reflection. A conversation without it has none.
-var reflectTables = []string{
+// tables of reflection. A conversation without it has none.
+var tables = room.Tables{Space: "session_reflect", Steps: []string{
 	// How recalls went, the newest of them; evicted is when what was found had left the view, 0 if it had not or
 	// nobody asked.
 	`CREATE TABLE recalls(n INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL, at INTEGER NOT NULL, by TEXT NOT NULL, verdict TEXT NOT NULL, entry TEXT NOT NULL, evicted INTEGER NOT NULL)`,
 	`CREATE INDEX recalls_key ON recalls(key, n)`,
 	`CREATE TABLE tunings(key TEXT PRIMARY KEY, tuning TEXT NOT NULL) WITHOUT ROWID`,
-}
+}}
 
 const (
-	reflectSpace = "session_reflect"
 	keepRecalls  = 500
 	weighRecalls = 50                 // the newest that count
 	weighDays    = 7 * 24 * time.Hour // and how old they may be
@@ -38,20 +36,23 @@ const (
 )
 
 // Room is how recalls go in one conversation.
-type Room struct{ room.Ports }
+type Room struct {
+	room.Self
+	room.History
+	room.View
+}
 
 // Make makes the room.
-func Make(p room.Ports) any { return &Room{p} }
+func Make(p room.Ports) any { return &Room{p.Self, p.History, p.View} }
 
 var (
+	_ room.Tabler    = (*Room)(nil)
 	_ room.Recaller  = (*Room)(nil)
 	_ room.Compactor = (*Room)(nil)
 )
 
-// Migrate makes the tables.
-func Migrate(ctx context.Context, db tidemark.DB) error {
-	return host.Migrate(ctx, db, reflectSpace, reflectTables)
-}
+// Tables implements room.Tabler.
+func (s *Room) Tables() room.Tables { return tables }
 
 // reflects reports whether recalls are recorded and thresholds tuned: only a strategy that leaves pointers has any.
 func (s *Room) reflects() bool {
@@ -69,7 +70,7 @@ func (s *Room) Recalled(ctx context.Context, by string, v recall.Verdict, first 
 }
 
 func (s *Room) note(ctx context.Context, by string, v recall.Verdict, first tidemark.EntryID) error {
-	if err := Migrate(ctx, s.DB); err != nil {
+	if err := s.Made.Open(ctx, tables); err != nil {
 		return err
 	}
 	entry, evicted := tidemark.EntryID(""), int64(0)
@@ -118,7 +119,7 @@ func (s *Room) Tuned(ctx context.Context) (Tuning, error) {
 	if !s.reflects() {
 		return t, nil
 	}
-	if err := Migrate(ctx, s.DB); err != nil {
+	if err := s.Made.Open(ctx, tables); err != nil {
 		return t, err
 	}
 	rows, err := s.DB.Query(ctx, `SELECT tuning FROM tunings WHERE key = ? LIMIT 1`, string(s.Key))

@@ -8,20 +8,16 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/memory"
 	"github.com/tidemark-ai/tidemark/room"
 )
 
-// sittingTables remember how far the agent was told of sittings. They are there where memory.digest is on.
-var sittingTables = []string{
+// tables remember how far the agent was told of sittings. They are there where memory.digest is on.
+var tables = room.Tables{Space: "session_episodes", Steps: []string{
 	`CREATE TABLE episodes(key TEXT PRIMARY KEY, upto INTEGER NOT NULL) WITHOUT ROWID`,
-}
-
-// sittingSpace is the name of the tables' version.
-const sittingSpace = "session_episodes"
+}}
 
 const (
 	maxSitting  = 2000 // messages; a longer one is told in parts
@@ -30,22 +26,32 @@ const (
 )
 
 // Room tells of the sittings of one conversation.
-type Room struct{ room.Ports }
+type Room struct {
+	room.Self
+	room.History
+	room.Work
+	room.Mail
+}
 
 // Make makes the room.
-func Make(p room.Ports) any { return &Room{p} }
+func Make(p room.Ports) any { return &Room{p.Self, p.History, p.Work, p.Mail} }
 
 var (
+	_ room.Tabler   = (*Room)(nil)
 	_ room.Ender    = (*Room)(nil)
 	_ room.Waker    = (*Room)(nil)
 	_ room.Reporter = (*Room)(nil)
 	_ room.Closer   = (*Room)(nil)
 )
 
-// Migrate makes the tables.
-func Migrate(ctx context.Context, db tidemark.DB) error {
-	return host.Migrate(ctx, db, sittingSpace, sittingTables)
-}
+// Tables implements room.Tabler.
+func (s *Room) Tables() room.Tables { return tables }
+
+// Wakes and Reports are one kind.
+func (s *Room) Wakes() string { return kind }
+
+// Reports is the kind of what the agent is told.
+func (s *Room) Reports() string { return kind }
 
 // kind of what is due, and of what is reported.
 const kind = "episode"
@@ -56,19 +62,16 @@ type chronicler interface {
 }
 
 // Report hands a sitting to an agent that keeps them; another one is told nothing.
-func (s *Room) Report(ctx context.Context, of string, raw []byte) (bool, error) {
-	if of != kind {
-		return false, nil
-	}
+func (s *Room) Report(ctx context.Context, raw []byte) error {
 	a, ok := s.Agent.(chronicler)
 	if !ok {
-		return true, nil
+		return nil
 	}
 	var e memory.Sitting
 	if err := json.Unmarshal(raw, &e); err != nil {
-		return true, fmt.Errorf("read a sitting: %w: %w", err, tidemark.ErrInvalid)
+		return fmt.Errorf("read a sitting: %w: %w", err, tidemark.ErrInvalid)
 	}
-	return true, a.Sittings(ctx, []memory.Sitting{e})
+	return a.Sittings(ctx, []memory.Sitting{e})
 }
 
 // EndStmts look for sittings when the conversation has been silent for as long as ends one: that costs a row
@@ -79,22 +82,14 @@ func (s *Room) EndStmts() []tidemark.Stmt {
 
 // Closed tells at once what a reset or an import has ended. What fails is due still.
 func (s *Room) Closed(ctx context.Context) {
-	if err := s.closeSittings(ctx); err != nil {
+	if err := s.Wake(ctx); err != nil {
 		s.Warn("tell sittings", err)
 	}
 }
 
-// Wake tells of sittings that are over.
-func (s *Room) Wake(ctx context.Context, of string) (bool, error) {
-	if of != kind {
-		return false, nil
-	}
-	return true, s.closeSittings(ctx)
-}
-
-// closeSittings puts the sittings that are over into the outbox, and remembers the last message of them.
-func (s *Room) closeSittings(ctx context.Context) error {
-	if err := Migrate(ctx, s.DB); err != nil {
+// Wake puts the sittings that are over into the outbox, and remembers the last message of them.
+func (s *Room) Wake(ctx context.Context) error {
+	if err := s.Made.Open(ctx, tables); err != nil {
 		return err
 	}
 	rows, err := s.DB.Query(ctx, `SELECT upto FROM episodes WHERE key = ? LIMIT 1`, string(s.Key))
@@ -127,7 +122,7 @@ func (s *Room) closeSittings(ctx context.Context) error {
 		}
 	}
 	for _, e := range found {
-		stmts = append(stmts, s.Outbox(kind+":"+string(s.Key)+":"+string(e.First), kind, e)...)
+		stmts = append(stmts, s.Outbox(kind+":"+string(s.Key)+":"+string(e.First), kind, e, time.Minute)...)
 	}
 	if len(found) > 0 {
 		stmts = append(stmts, tidemark.Stmt{

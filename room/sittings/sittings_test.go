@@ -30,7 +30,7 @@ func TestMomentsWhole(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := &Room{room.Ports{Key: key, DB: db, Log: log, Runtime: rt,
+	s := &Room{Self: room.Self{Key: key, DB: db, Runtime: rt}, History: room.History{Log: log,
 		MarksOf: func(context.Context, []tidemark.EntryID) (map[tidemark.EntryID]room.Mark, error) { return nil, nil }}}
 	moments, err := s.moments(t.Context(), 0)
 	if err != nil || len(moments) != 4 {

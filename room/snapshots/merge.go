@@ -63,7 +63,7 @@ func (s *Room) merge(ctx context.Context, o MergeOptions) (Merged, error) {
 	case utf8.RuneCountInString(o.Note) > MaxNote:
 		return Merged{}, fmt.Errorf("note: over %d characters: %w", MaxNote, tidemark.ErrTooLarge)
 	}
-	if err := Migrate(ctx, s.DB); err != nil {
+	if err := s.Made.Open(ctx, tables); err != nil {
 		return Merged{}, err
 	}
 	out, err := s.outcomeOf(ctx, o.From)

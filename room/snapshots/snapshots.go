@@ -3,29 +3,24 @@
 // themselves are of the session. Begin with Room.
 package snapshots
 
-import (
-	"context"
-
-	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/host"
-	"github.com/tidemark-ai/tidemark/room"
-)
+import "github.com/tidemark-ai/tidemark/room"
 
 // tables are made with the first merge.
-var tables = []string{
+var tables = room.Tables{Space: "session_merges", Steps: []string{
 	// Which outcome of a branch, up to its last message, stands as a note in which log.
 	`CREATE TABLE merges(log TEXT NOT NULL, seq INTEGER NOT NULL, target TEXT NOT NULL, hash TEXT NOT NULL, entry TEXT NOT NULL,
 		PRIMARY KEY(log, seq, target, hash)) WITHOUT ROWID`,
-}
-
-// space is the name of the tables' version.
-const space = "session_merges"
+}}
 
 // Room compares and merges branches of one conversation.
-type Room struct{ room.Ports }
+type Room struct {
+	room.Self
+	room.History
+	room.Past
+}
 
 // Make makes the room.
-func Make(p room.Ports) any { return &Room{p} }
+func Make(p room.Ports) any { return &Room{p.Self, p.History, p.Past} }
 
-// Migrate makes the tables.
-func Migrate(ctx context.Context, db tidemark.DB) error { return host.Migrate(ctx, db, space, tables) }
+// Tables implements room.Tabler.
+func (s *Room) Tables() room.Tables { return tables }

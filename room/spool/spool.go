@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/room"
 )
 
@@ -23,32 +22,31 @@ const (
 // kind of what is due while a spool is kept.
 const kind = "spool"
 
-// space is the name of the tables' version.
-const space = "session_spool"
-
 // tables are made with the first spool.
-var tables = []string{
+var tables = room.Tables{Space: "session_spool", Steps: []string{
 	// A log that an import reads twice, in pieces, while it does.
 	`CREATE TABLE spool(key TEXT NOT NULL, id TEXT NOT NULL, n INTEGER NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY(key, id, n)) WITHOUT ROWID`,
-}
+}}
 
 // Room keeps one spool of its session at a time.
 type Room struct {
-	room.Ports
+	room.Self
+	room.Work
 	mu sync.Mutex // guards id
 	id string     // of the spool that this life has
 }
 
 var (
+	_ room.Tabler = (*Room)(nil)
 	_ room.Waker  = (*Room)(nil)
 	_ room.Worker = (*Room)(nil)
 )
 
 // Make makes the room.
-func Make(p room.Ports) any { return &Room{Ports: p} }
+func Make(p room.Ports) any { return &Room{Self: p.Self, Work: p.Work} }
 
-// Migrate makes the tables.
-func Migrate(ctx context.Context, db tidemark.DB) error { return host.Migrate(ctx, db, space, tables) }
+// Tables implements room.Tabler.
+func (s *Room) Tables() room.Tables { return tables }
 
 // Spool holds a log in rows of the session's own database for a reader that goes over it twice, on a
 // host without a disk. One goroutine uses it; Close removes the rows. What a life that was cut off
@@ -77,7 +75,7 @@ func (s *Room) Keep(ctx context.Context, r io.Reader, limit int64) (*Spool, erro
 	if !s.swap("", p.id) {
 		return nil, fmt.Errorf("import into %s: another one is in work; try again when it has ended: %w", s.Key, tidemark.ErrBusy)
 	}
-	err := Migrate(ctx, s.DB)
+	err := s.Made.Open(ctx, tables)
 	if err == nil {
 		err = s.DB.Tx(ctx, []tidemark.Stmt{s.dropStmt(), s.Due(kind, s.Runtime.Now().Add(looks), "")})
 	}
@@ -215,13 +213,13 @@ func (s *Room) dropStmt() tidemark.Stmt {
 	return tidemark.Stmt{SQL: `DELETE FROM spool WHERE key = ?`, Args: []any{string(s.Key)}}
 }
 
+// Wakes implements room.Waker.
+func (s *Room) Wakes() string { return kind }
+
 // Wake removes what nobody in this life reads, and otherwise looks again later.
-func (s *Room) Wake(ctx context.Context, of string) (bool, error) {
-	switch {
-	case of != kind:
-		return false, nil
-	case s.Working():
-		return true, s.DB.Tx(ctx, []tidemark.Stmt{s.Due(kind, s.Runtime.Now().Add(looks), "")})
+func (s *Room) Wake(ctx context.Context) error {
+	if s.Working() {
+		return s.DB.Tx(ctx, []tidemark.Stmt{s.Due(kind, s.Runtime.Now().Add(looks), "")})
 	}
-	return true, s.DB.Tx(ctx, []tidemark.Stmt{s.dropStmt(), s.Undue(kind)})
+	return s.DB.Tx(ctx, []tidemark.Stmt{s.dropStmt(), s.Undue(kind)})
 }

@@ -24,20 +24,21 @@ type bench struct {
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	h := &bench{t: t, due: map[string]time.Time{}, Room: &Room{Ports: room.Ports{Key: "agent:main:main", DB: hosttest.DB(t), Runtime: hosttest.Runtime(t)}}}
+	h := &bench{t: t, due: map[string]time.Time{}, Room: &Room{Self: room.Self{Key: "agent:main:main", DB: hosttest.DB(t), Runtime: hosttest.Runtime(t)}}}
 	h.begin()
 	return h
 }
 
 // begin begins a new life on the same database.
 func (h *bench) begin() {
-	p, none := h.Ports, tidemark.Stmt{SQL: `SELECT 1`}
+	p, none := room.Ports{Self: h.Self}, tidemark.Stmt{SQL: `SELECT 1`}
+	p.Made = &room.Made{DB: h.DB}
 	p.Life, h.end = context.WithCancel(context.Background())
 	h.t.Cleanup(h.end)
 	p.Due = func(kind string, at time.Time, _ string) tidemark.Stmt { h.due[kind] = at; return none }
 	p.Undue = func(kind string) tidemark.Stmt { delete(h.due, kind); return none }
 	p.Alarm = func(context.Context) {}
-	h.Room = &Room{Ports: p}
+	h.Room = Make(p).(*Room)
 }
 
 // rows counts what a spool has in the database.
@@ -56,8 +57,8 @@ func (h *bench) rows() (n int64) {
 // wake does what is due.
 func (h *bench) wake() {
 	h.t.Helper()
-	if mine, err := h.Wake(h.t.Context(), kind); err != nil || !mine {
-		h.t.Fatal(mine, err)
+	if err := h.Wake(h.t.Context()); err != nil {
+		h.t.Fatal(err)
 	}
 }
 

@@ -47,7 +47,7 @@ func (s *Room) View(ctx context.Context) (View, error) {
 	if v.Phase = c.Phase; v.Phase == "" {
 		v.Phase = recall.Idle
 	}
-	v.Text, v.Cut = c.text(s.NoteRoom())
+	v.Text, v.Cut = c.text(s.noteRoom())
 	v.Pinned, v.Superseded, err = s.marked(ctx)
 	return v, err
 }
@@ -55,11 +55,7 @@ func (s *Room) View(ctx context.Context) (View, error) {
 // marked lists the pins and what was superseded, newest pins first.
 func (s *Room) marked(ctx context.Context) ([]tidemark.EntryID, []Supersession, error) {
 	pins, superseded := []tidemark.EntryID{}, []Supersession{}
-	there, err := s.findTasks(ctx)
-	if !there || err != nil {
-		return pins, superseded, err
-	}
-	rows, err := s.DB.Query(ctx, `SELECT id, pinned, superseded, reason FROM marks WHERE key = ? ORDER BY pinned DESC, id DESC LIMIT 1000`, string(s.Key))
+	rows, err := s.Made.Query(ctx, tables, `SELECT id, pinned, superseded, reason FROM marks WHERE key = ? ORDER BY pinned DESC, id DESC LIMIT 1000`, string(s.Key))
 	if err != nil {
 		return nil, nil, fmt.Errorf("read marks: %w", err)
 	}
@@ -136,7 +132,7 @@ func (s *Room) keep(ctx context.Context, log string, ch Change, guard ...tidemar
 
 // keepOnce writes a change upon a version of the card; if it has another by now, that is ErrConflict.
 func (s *Room) keepOnce(ctx context.Context, log string, c Card, version int64, ch Change, guard []tidemark.Stmt) (Card, error) {
-	if err := s.openTasks(ctx); err != nil {
+	if err := s.Made.Open(ctx, tables); err != nil {
 		return c, err
 	}
 	now := s.Runtime.Now()

@@ -15,11 +15,7 @@ const maxKeptMarks = 2000
 // was superseded, are of what was said since.
 func (s *Room) State(ctx context.Context, upTo int64, past bool) (room.State, error) {
 	var k room.State
-	there, err := s.findTasks(ctx)
-	if !there || err != nil {
-		return k, err
-	}
-	rows, err := s.DB.Query(ctx, `SELECT version, card FROM tasks WHERE key = ? LIMIT 1`, string(s.Key))
+	rows, err := s.Made.Query(ctx, tables, `SELECT version, card FROM tasks WHERE key = ? LIMIT 1`, string(s.Key))
 	if err != nil {
 		return k, fmt.Errorf("read the task: %w", err)
 	}
@@ -30,7 +26,7 @@ func (s *Room) State(ctx context.Context, upTo int64, past bool) (room.State, er
 	if past {
 		least = 1
 	}
-	rows, err = s.DB.Query(ctx, `SELECT m.id, m.pinned, m.superseded, m.reason FROM marks m JOIN entries e ON e.id = m.id WHERE m.key = ? AND e.seq <= ? AND m.pinned >= ? ORDER BY m.pinned DESC, m.id DESC LIMIT ?`,
+	rows, err = s.Made.Query(ctx, tables, `SELECT m.id, m.pinned, m.superseded, m.reason FROM marks m JOIN entries e ON e.id = m.id WHERE m.key = ? AND e.seq <= ? AND m.pinned >= ? ORDER BY m.pinned DESC, m.id DESC LIMIT ?`,
 		string(s.Key), upTo, least, maxKeptMarks)
 	if err != nil {
 		return k, fmt.Errorf("read marks: %w", err)
@@ -47,14 +43,14 @@ func (s *Room) State(ctx context.Context, upTo int64, past bool) (room.State, er
 
 // Restore returns what gives a new session what a snapshot of another kept.
 func (s *Room) Restore(ctx context.Context, to tidemark.Key, from string, upTo int64, of room.State) ([]tidemark.Stmt, error) {
-	there, err := s.findTasks(ctx)
+	there, err := s.Made.Has(ctx, tables)
 	if err != nil {
 		return nil, err
 	}
 	if !there && len(of.Card) == 0 && len(of.Marks) == 0 {
 		return nil, nil
 	}
-	if err := s.openTasks(ctx); err != nil {
+	if err := s.Made.Open(ctx, tables); err != nil {
 		return nil, err
 	}
 	stmts := []tidemark.Stmt{{SQL: `INSERT INTO premises(key, since, premise, task) SELECT ?, since, premise, task FROM premises WHERE key = ? AND since <= ? ON CONFLICT(key, since) DO NOTHING`,

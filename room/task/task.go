@@ -8,11 +8,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
-	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/recall"
 	"github.com/tidemark-ai/tidemark/room"
@@ -20,17 +18,19 @@ import (
 
 // Room is what one conversation works on.
 type Room struct {
-	room.Ports
-	offered State
-	there   atomic.Int32 // whether its tables are
+	room.Self
+	room.History
+	noteRoom func() (rest, all tidemark.Tokens)
+	offered  State
 }
 
 // Make returns what makes the room; offered is when the model has its tool.
 func Make(offered State) room.Maker {
-	return func(p room.Ports) any { return &Room{Ports: p, offered: offered} }
+	return func(p room.Ports) any { return &Room{p.Self, p.History, p.NoteRoom, offered} }
 }
 
 var (
+	_ room.Tabler = (*Room)(nil)
 	_ room.Tools  = (*Room)(nil)
 	_ room.Pusher = (*Room)(nil)
 	_ room.Holder = (*Room)(nil)
@@ -38,14 +38,12 @@ var (
 	_ room.Keeper = (*Room)(nil)
 )
 
-// Migrate makes the tables, which a conversation has from its first task on.
-func Migrate(ctx context.Context, db tidemark.DB) error {
-	return host.Migrate(ctx, db, taskSpace, taskTables)
-}
+// Tables implements room.Tabler.
+func (s *Room) Tables() room.Tables { return tables }
 
-// taskTables hold what the task events of a conversation come to, so that no turn reads them all. They are
+// tables hold what the task events of a conversation come to, so that no turn reads them all. They are
 // made when the first is kept: a conversation without a task has none of them.
-var taskTables = []string{
+var tables = room.Tables{Space: "session_task", Own: true, Steps: []string{
 	// The card now; version grows with each event, and is what a writer compares.
 	`CREATE TABLE tasks(key TEXT PRIMARY KEY, version INTEGER NOT NULL, card TEXT NOT NULL) WITHOUT ROWID`,
 	// From which entry on a premise held, and in which task.
@@ -54,49 +52,7 @@ var taskTables = []string{
 	`CREATE TABLE marks(key TEXT NOT NULL, id TEXT NOT NULL, pinned INTEGER NOT NULL DEFAULT 0, superseded TEXT NOT NULL DEFAULT '',
 		reason TEXT NOT NULL DEFAULT '', PRIMARY KEY(key, id)) WITHOUT ROWID`,
 	`CREATE INDEX marks_pinned ON marks(key) WHERE pinned > 0`,
-}
-
-// taskSpace is the name of the tables' version.
-const taskSpace = "session_task"
-
-// What is known of the task tables in this life.
-const (
-	tasksUnknown int32 = iota
-	tasksAbsent
-	tasksThere
-)
-
-// findTasks reports whether the task tables are there. Only this session writes its rows, so it is asked
-// once.
-func (s *Room) findTasks(ctx context.Context) (bool, error) {
-	switch s.there.Load() {
-	case tasksThere:
-		return true, nil
-	case tasksAbsent:
-		return false, nil
-	}
-	there, err := host.Migrated(ctx, s.DB, taskSpace)
-	if err != nil {
-		return false, err
-	}
-	if !there {
-		s.there.CompareAndSwap(tasksUnknown, tasksAbsent)
-		return false, nil
-	}
-	return true, s.openTasks(ctx)
-}
-
-// openTasks makes the task tables, if they are not there.
-func (s *Room) openTasks(ctx context.Context) error {
-	if s.there.Load() == tasksThere {
-		return nil
-	}
-	if err := Migrate(ctx, s.DB); err != nil {
-		return err
-	}
-	s.there.Store(tasksThere)
-	return nil
-}
+}}
 
 // Working returns what the conversation works on, as its agent or a person keeps it; the zero Task when
 // neither does. What is derived from the messages is not among it: it may be wrong, and ranking by it
@@ -108,11 +64,7 @@ func (s *Room) Working(ctx context.Context) (recall.Task, error) {
 
 // card returns the card that is kept and its version; the zero Card and 0 when there is none.
 func (s *Room) card(ctx context.Context) (Card, int64, error) {
-	there, err := s.findTasks(ctx)
-	if !there || err != nil {
-		return Card{}, 0, err
-	}
-	rows, err := s.DB.Query(ctx, `SELECT version, card FROM tasks WHERE key = ? LIMIT 1`, string(s.Key))
+	rows, err := s.Made.Query(ctx, tables, `SELECT version, card FROM tasks WHERE key = ? LIMIT 1`, string(s.Key))
 	if err != nil {
 		return Card{}, 0, fmt.Errorf("read the task: %w", err)
 	}
@@ -135,7 +87,7 @@ const maxPremises = 1000
 
 // Marks returns what is known of some entries; those of which nothing is are absent.
 func (s *Room) Marks(ctx context.Context, ids []tidemark.EntryID) (map[tidemark.EntryID]room.Mark, error) {
-	there, err := s.findTasks(ctx)
+	there, err := s.Made.Has(ctx, tables)
 	if !there || err != nil || len(ids) == 0 {
 		return nil, err
 	}
@@ -194,11 +146,7 @@ const maxPins = compaction.MaxPinned
 
 // Pinned returns the entries of a log, and of what it continues, that stay in view.
 func (s *Room) Pinned(ctx context.Context, log string) (map[tidemark.EntryID]bool, error) {
-	there, err := s.findTasks(ctx)
-	if !there || err != nil {
-		return nil, err
-	}
-	rows, err := s.DB.Query(ctx, `SELECT m.id, e.log FROM marks m JOIN entries e ON e.id = m.id WHERE m.key = ? AND m.pinned > 0 LIMIT ?`, string(s.Key), maxPins)
+	rows, err := s.Made.Query(ctx, tables, `SELECT m.id, e.log FROM marks m JOIN entries e ON e.id = m.id WHERE m.key = ? AND m.pinned > 0 LIMIT ?`, string(s.Key), maxPins)
 	if err != nil {
 		return nil, fmt.Errorf("read pins: %w", err)
 	}
@@ -220,11 +168,10 @@ func (s *Room) Pinned(ctx context.Context, log string) (map[tidemark.EntryID]boo
 
 // loosePins returns a note for each entry that loses its hold by a change, since it pins more than there may be.
 func (s *Room) loosePins(ctx context.Context, ch Change) ([]string, error) {
-	there, err := s.findTasks(ctx)
-	if !there || err != nil || len(ch.Pin) == 0 {
-		return nil, err
+	if len(ch.Pin) == 0 {
+		return nil, nil
 	}
-	rows, err := s.DB.Query(ctx, `SELECT id FROM marks WHERE key = ? AND pinned > 0 ORDER BY pinned DESC, id DESC LIMIT ?`, string(s.Key), maxPins)
+	rows, err := s.Made.Query(ctx, tables, `SELECT id FROM marks WHERE key = ? AND pinned > 0 ORDER BY pinned DESC, id DESC LIMIT ?`, string(s.Key), maxPins)
 	if err != nil {
 		return nil, fmt.Errorf("read pins: %w", err)
 	}
@@ -254,7 +201,7 @@ func (s *Room) PinStmts(ctx context.Context, log string, ids []tidemark.EntryID)
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	if err := s.openTasks(ctx); err != nil {
+	if err := s.Made.Open(ctx, tables); err != nil {
 		return nil, err
 	}
 	_, version, err := s.card(ctx)

@@ -32,12 +32,12 @@ func bare(t *testing.T) bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return bench{Make(Auto)(room.Ports{Key: "agent:main:main", DB: db, Log: log, Runtime: hosttest.Runtime(t),
-		Current:   func(context.Context) (string, error) { return testLog, nil },
-		Segments:  func(_ context.Context, log string) (map[string]bool, error) { return map[string]bool{log: true}, nil },
-		Reaches:   func(context.Context, tidemark.Entry) (bool, error) { return true, nil },
-		MayChange: func(tidemark.Origin) bool { return true },
-		NoteRoom:  func() (rest, all tidemark.Tokens) { return 122, 2048 }}).(*Room)}
+	return bench{Make(Auto)(room.Ports{Self: room.Self{Key: "agent:main:main", DB: db, Made: &room.Made{DB: db}, Runtime: hosttest.Runtime(t),
+		MayChange: func(tidemark.Origin) bool { return true }}, History: room.History{Log: log,
+		Current:  func(context.Context) (string, error) { return testLog, nil },
+		Segments: func(_ context.Context, log string) (map[string]bool, error) { return map[string]bool{log: true}, nil },
+		Reaches:  func(context.Context, tidemark.Entry) (bool, error) { return true, nil }},
+		View: room.View{NoteRoom: func() (rest, all tidemark.Tokens) { return 122, 2048 }}}).(*Room)}
 }
 
 // logged appends a message and returns its entry.

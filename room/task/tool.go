@@ -53,7 +53,7 @@ func (s *Room) Call(ctx context.Context, c room.Call) tidemark.Block {
 	if err != nil {
 		return tidemark.ToolResult(c.ID, err.Error(), true)
 	}
-	rest, all := s.NoteRoom()
+	rest, all := s.noteRoom()
 	return tidemark.ToolResult(c.ID, taskSays(card, notes, rest, all), false)
 }
 

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/recall"
 	"github.com/tidemark-ai/tidemark/room"
@@ -39,40 +38,41 @@ const (
 	vectorPage   = 500
 )
 
-// vectorTables exist where there is an endpoint for vectors.
-var vectorTables = []string{
+// tables exist where there is an endpoint for vectors.
+var tables = room.Tables{Space: "session_vectors", Steps: []string{
 	`CREATE TABLE vectors(key TEXT NOT NULL, seq INTEGER NOT NULL, vector BLOB NOT NULL, PRIMARY KEY(key, seq)) WITHOUT ROWID`,
 	// How far each log has vectors, and of which model.
 	`CREATE TABLE embedded(key TEXT NOT NULL, log TEXT NOT NULL, model TEXT NOT NULL, seq INTEGER NOT NULL, failures INTEGER NOT NULL DEFAULT 0, PRIMARY KEY(key, log)) WITHOUT ROWID`,
-}
+}}
 
 // Room is the vectors of one conversation.
 type Room struct {
-	room.Ports
+	room.Self
+	room.History
+	room.Work
 	by   Embedder
 	rest atomic.Int64 // until when an endpoint that failed is not asked for the vector of a query, in milliseconds
 }
 
 // Make returns what makes the room.
 func Make(by Embedder) room.Maker {
-	return func(p room.Ports) any { return &Room{Ports: p, by: by} }
+	return func(p room.Ports) any { return &Room{Self: p.Self, History: p.History, Work: p.Work, by: by} }
 }
 
 var (
+	_ room.Tabler = (*Room)(nil)
 	_ room.Opener = (*Room)(nil)
 	_ room.Ender  = (*Room)(nil)
 	_ room.Waker  = (*Room)(nil)
 	_ room.Finder = (*Room)(nil)
 )
 
-// Migrate makes the tables.
-func Migrate(ctx context.Context, db tidemark.DB) error {
-	return host.Migrate(ctx, db, "session_vectors", vectorTables)
-}
+// Tables implements room.Tabler.
+func (s *Room) Tables() room.Tables { return tables }
 
 // Open makes the tables and drops vectors of another model.
 func (s *Room) Open(ctx context.Context) error {
-	if err := Migrate(ctx, s.DB); err != nil {
+	if err := s.Made.Open(ctx, tables); err != nil {
 		return err
 	}
 	rows, err := s.DB.Query(ctx, `SELECT 1 FROM embedded WHERE key = ? AND model <> ? LIMIT 1`, string(s.Key), s.by.Name())
@@ -88,16 +88,12 @@ func (s *Room) EndStmts() []tidemark.Stmt {
 		Args: []any{string(s.Key), room.DueVectors, s.Runtime.Now().Add(embedAfter).UnixMilli()}}}
 }
 
+// Wakes implements room.Waker.
+func (s *Room) Wakes() string { return room.DueVectors }
+
 // Wake gives vectors to messages that have none, some batches at a time. An endpoint that fails is asked
 // again later, less and less often; nothing waits for it.
-func (s *Room) Wake(ctx context.Context, kind string) (bool, error) {
-	if kind != room.DueVectors {
-		return false, nil
-	}
-	return true, s.embedDue(ctx)
-}
-
-func (s *Room) embedDue(ctx context.Context) error {
+func (s *Room) Wake(ctx context.Context) error {
 	logs, err := s.Logs(ctx)
 	if err != nil {
 		return err

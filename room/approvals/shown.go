@@ -1,12 +1,12 @@
-package session
+package approvals
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 	"unicode"
 
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // shownInput is the arguments of a call as the owner sees them, in about so many bytes: every argument is there, and long
@@ -18,7 +18,7 @@ func shownInput(raw []byte, most int) string {
 	v, err := json.DecodeAny(raw)
 	if err == nil {
 		for value := most / 2; value >= 16; value /= 2 {
-			if out := visible(mustJSON(shorter(v, value, 0))); len(out) <= most {
+			if out := visible(room.JSON(shorter(v, value, 0))); len(out) <= most {
 				return out
 			}
 		}
@@ -43,19 +43,6 @@ func visible(s string) string {
 }
 
 func hiddenRune(r rune) bool { return unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Co, r) }
-
-// unreadable says what is wrong with arguments that a provider could not read: it puts what came into an object of its own,
-// which no tool was meant to have. Empty for others.
-func unreadable(input []byte) string {
-	var in struct {
-		Invalid *string `json:"_invalid"`
-		Reason  string  `json:"_reason"`
-	}
-	if json.Unmarshal(input, &in) != nil || in.Invalid == nil {
-		return ""
-	}
-	return cmp.Or(in.Reason, "the arguments are no JSON")
-}
 
 // Bounds of what is shown of one value.
 const (
