@@ -200,7 +200,7 @@ func (c *Client) readEvents(ctx context.Context, e *events, id int64) (message, 
 		case m.answers(id):
 			m.Result = append(json.RawMessage(nil), m.Result...) // data is of the reader
 			return m, nil
-		case m.Method == "notifications/tools/list_changed":
+		case m.Method == methodChanged:
 			c.mu.Lock()
 			c.change++
 			c.mu.Unlock()
@@ -222,14 +222,8 @@ func (c *Client) reply(ctx context.Context, m message) {
 	if how.stateless { // a server there has no way to ask
 		return
 	}
-	out := map[string]any{"jsonrpc": "2.0", "id": m.ID}
-	if m.Method == "ping" {
-		out["result"] = map[string]any{}
-	} else {
-		out["error"] = map[string]any{"code": codeNoMethod, "message": "this client does not do " + short(m.Method)}
-	}
-	raw, err := json.Marshal(out)
-	if err != nil {
+	raw := m.reply()
+	if raw == nil {
 		return
 	}
 	if resp, err := c.post(ctx, raw, c.header(how, "", "")); err == nil {

@@ -68,7 +68,7 @@ var table = []row{
 	{pkg: "host/native", may: "host", why: "a host serves the ports of the root and knows no actor"},
 	{pkg: "host/cloudflare", may: "host", why: "a host serves the ports of the root and knows no actor"},
 
-	{pkg: "mcp/sdk", may: "mcp host/native", why: "servers that are processes, on the SDK, so it is native only"},
+	{pkg: "mcp/stdio", may: "internal/jsonscan mcp host/native", why: "a transport of the client over processes, so it is native only"},
 
 	{pkg: "channel/markup", why: "text in, text out"},
 	{pkg: "channel/wire", why: "a request and a file over the host's transport; it knows no platform"},
@@ -110,7 +110,7 @@ var table = []row{
 	{pkg: "cmd/node", may: "*", not: "host/cloudflare", why: "parts meet here: the native host of agents and sessions"},
 	{pkg: "cmd/tidemark", may: "*", not: "host/cloudflare bench", why: "parts meet here"},
 	{pkg: "cmd/bench", may: "*", not: "host/cloudflare", why: "parts meet here, to be measured"},
-	{pkg: "cmd/worker", may: "*", not: "host/native mcp/sdk web bench cmd/cli cmd/node", why: "parts meet here, without what is native only"},
+	{pkg: "cmd/worker", may: "*", not: "host/native mcp/stdio web bench cmd/cli cmd/node", why: "parts meet here, without what is native only"},
 	{pkg: "build", test: true, why: "it compiles the programs, it does not link them"},
 	{pkg: "test", may: "*", test: true, why: "end-to-end tests drive the programs"},
 	{pkg: "test/fault", may: "*", test: true, why: "it kills the programs"},
@@ -144,7 +144,7 @@ var homes = []struct{ path, at, why string }{
 	{"modernc.org/sqlite", "host/native", "everything else speaks tidemark.DB"},
 	{"github.com/aws/", "host/native", "everything else speaks tidemark.Blobs"},
 	{"github.com/syumai/workers", "host/cloudflare", "everything else speaks the ports of the root"},
-	{"github.com/modelcontextprotocol/go-sdk", "mcp/sdk", "everything else speaks toolbox.Source"},
+	{"github.com/modelcontextprotocol/go-sdk", "", "tests only: it is the other side of our client and of our server"},
 	{"syscall/js", "host/cloudflare cmd/worker host/probe", "everything else speaks the ports of the root"},
 	{"github.com/tetratelabs/wazero", "wasi", "modules run in one place, and never inside the Worker's own"},
 	{"github.com/spf13/cobra", "cmd/cli", "the command line has one place"},
