@@ -41,13 +41,6 @@ type part struct {
 	changed   bool
 }
 
-type anthropicUsage struct {
-	Input         looseInt `json:"input_tokens"`
-	Output        looseInt `json:"output_tokens"`
-	CacheRead     looseInt `json:"cache_read_input_tokens"`
-	CacheCreation looseInt `json:"cache_creation_input_tokens"`
-}
-
 type anthropicMessage struct {
 	ID         looseName                `json:"id"`
 	Model      looseName                `json:"model"`
@@ -149,18 +142,7 @@ func (r *anthropicReply) start(m *anthropicMessage) {
 
 // usage takes up figures; those of message_delta are totals, not additions.
 func (r *anthropicReply) usage(u *anthropicUsage) {
-	if u == nil {
-		return
-	}
-	for _, f := range [...]struct {
-		to   *tidemark.Tokens
-		from looseInt
-	}{{&r.call.Usage.Input, u.Input}, {&r.call.Usage.Output, u.Output}, {&r.call.Usage.CacheRead, u.CacheRead}, {&r.call.Usage.CacheCreation, u.CacheCreation}} {
-		if f.from.set && f.from.n >= 0 {
-			*f.to = f.from.tokens()
-			r.call.Reported = true
-		}
-	}
+	r.call.Reported = u.over(&r.call.Usage) || r.call.Reported
 }
 
 func (r *anthropicReply) open(e anthropicEvent) (tidemark.Delta, error) {

@@ -63,7 +63,7 @@ var table = []row{
 	{pkg: "proxy/body", may: "internal/jsonscan", why: "bytes in, bytes out: which edits apply is for the proxy to say"},
 	{pkg: "toolbox", may: "approval proxy/body", why: "it joins sources behind a port of its own; how one is reached, and whether the owner agrees, is for others to say"},
 	{pkg: "mcp", may: "internal/sse", why: "a protocol over the host's transport; who may call what is for the toolbox to say"},
-	{pkg: "proxy/stream", may: "internal/sse internal/jsonscan cleanup", why: "an answer in, an answer out; it knows no conversation"},
+	{pkg: "proxy/stream", may: "internal/sse internal/jsonscan cleanup provider", why: "an answer in, an answer out; it knows no conversation"},
 	{pkg: "proxy", may: "internal/clip cleanup paging episodes host proxy/body proxy/stream", why: "it owns the conversations of clients that keep their history; requests and answers are carried by a door"},
 	{pkg: "host/native", may: "host", why: "a host serves the ports of the root and knows no actor"},
 	{pkg: "host/cloudflare", may: "host", why: "a host serves the ports of the root and knows no actor"},

@@ -23,10 +23,9 @@ var crowds = map[string]struct {
 	most int
 	why  string
 }{
-	"session.Session":     {632, "the rooms around the core are still methods of it"},
-	"paging.Pager":        {111, "four policies decide over one history"},
-	"proxy/stream.Filter": {69, "one pass over an answer, a method for each kind of event"},
-	"proxy.Conversation":  {66, "a conversation is its store, its view and its acts"},
+	"session.Session":    {632, "the rooms around the core are still methods of it"},
+	"paging.Pager":       {111, "four policies decide over one history"},
+	"proxy.Conversation": {66, "a conversation is its store, its view and its acts"},
 }
 
 // Bounds of the package session, which only fall.
