@@ -20,8 +20,7 @@ type Episodes struct {
 	Exact    bool            // the provider's own count is asked for before it acts
 	Tools    episodes.Tools  // with which level calls leave
 
-	memo  atomic.Pointer[episodes.Ledger]
-	holds atomic.Bool // something had to stay: that is asked for first
+	memo atomic.Pointer[episodes.Ledger]
 }
 
 var _ Strategy = (*Episodes)(nil)
@@ -89,29 +88,11 @@ func (e *Episodes) ledger(v View) *episodes.Ledger {
 	if l == nil || !l.Of(g) {
 		l = episodes.NewLedger(g)
 	}
-	items, tools, stay, known := v.returned(), []string{DefaultStay}, []bool(nil), e.holds.Load()
-	for {
-		if known {
-			stay = heldAny(items, tools)
-		}
-		found := false
-		l.Sync(len(items), func(i int) episodes.Item {
-			if !known && i%ahead == 0 {
-				found = found || holds(items[i:min(i+ahead, len(items))], tools)
-			}
-			return episodeItem(&v.Items[i], stay != nil && stay[i])
-		})
-		if !found {
-			return l
-		}
-		e.holds.Store(true)
-		known = true
-	}
+	items := v.returned()
+	stay := held(items, Cuts(items), []string{DefaultStay})
+	l.Sync(len(items), func(i int) episodes.Item { return episodeItem(&v.Items[i], stay[i]) })
+	return l
 }
-
-// ahead is how many messages are looked at for what must stay, just before they are counted: so each is had from memory once,
-// and many at a time.
-const ahead = 64
 
 // returned are the items of a view, those pinned that somebody brought back: they do not leave again at once.
 func (v View) returned() []Item {
