@@ -51,7 +51,6 @@ type Ledger struct {
 
 	reply *tidemark.Message // the newest before an item, while items are added: what its results answer
 	said  int               // its item
-	owner int               // index of the episode that the last block was of: the next is mostly of that, or the one behind
 }
 
 type entry struct {
@@ -229,7 +228,7 @@ func (l *Ledger) own(p *Part, it *Item, b *tidemark.Block) {
 	case tidemark.TypeThinking, tidemark.TypeRedactedThinking:
 		p.level, p.signed = Reasoning, true
 	}
-	e := l.ownerOf(Place{it.Seq, p.Number})
+	e := l.graph.Owner(Place{it.Seq, p.Number})
 	if e == nil {
 		return
 	}
@@ -237,21 +236,6 @@ func (l *Ledger) own(p *Part, it *Item, b *tidemark.Block) {
 	if p.level == Reasoning && e.Type == Action || it.Together { // it goes with the action, or the message
 		p.level = Whole
 	}
-}
-
-// ownerOf is [Graph.Owner] for blocks that come in order.
-func (l *Ledger) ownerOf(at Place) *Episode {
-	for n := l.owner; n < len(l.graph.list) && n <= l.owner+1; n++ {
-		if e := l.graph.list[n]; !at.before(e.From) && !e.To.before(at) {
-			l.owner = n
-			return e
-		}
-	}
-	e := l.graph.Owner(at)
-	if e != nil {
-		l.owner = e.N - 1
-	}
-	return e
 }
 
 // State is how far an episode left a context.
