@@ -48,10 +48,9 @@ func (l Limits) filled() Limits {
 
 // Line is one message of an archive.
 type Line struct {
-	N       int // its line, from 1; the first of several that make one message
-	Lines   int // how many lines it took: 1, more for results of parallel calls in the reference's format
+	N       int // its line, from 1
 	Message tidemark.Message
-	ID      tidemark.EntryID // empty in archives of the reference
+	ID      tidemark.EntryID // empty where the line has none
 	At      time.Time        // zero when the line does not say
 	Origin  tidemark.Origin
 	Call    *tidemark.Call // replies only
@@ -98,39 +97,18 @@ func Read(ctx context.Context, blobs tidemark.Blobs, key string) iter.Seq2[Line,
 func Decode(r io.Reader, limits Limits) iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
 		n := 0
-		var held *Line // tool results of the reference, to which the next line may add
 		for raw, err := range rawLines(r, limits) {
 			n++
-			if err != nil {
-				if held == nil || yield(*held, nil) {
-					yield(Line{N: n}, err)
+			var line Line
+			if err == nil {
+				if line, err = decodeLine(raw); err != nil {
+					err = fmt.Errorf("line %d: %w", n, err)
 				}
-				return
 			}
-			line, result, err := decodeLine(raw)
-			line.N, line.Lines = n, 1
-			if err != nil {
-				err = fmt.Errorf("line %d: %w", n, err)
-			}
-			if result && held != nil && err == nil {
-				held.Message.Content = append(held.Message.Content, line.Message.Content...)
-				held.Lines++
-				continue
-			}
-			if held != nil && !yield(*held, nil) {
-				return
-			}
-			held = nil
-			if result && err == nil {
-				held = &line
-				continue
-			}
+			line.N = n
 			if !yield(line, err) {
 				return
 			}
-		}
-		if held != nil {
-			yield(*held, nil)
 		}
 	}
 }
@@ -144,43 +122,29 @@ type extra struct {
 	StopReason string           `json:"stopReason"`
 	RequestID  string           `json:"requestId"`
 	Estimated  bool             `json:"estimated"`
-	Usage      *usage           `json:"usage"`
+	Usage      *tidemark.Usage  `json:"usage"`
 }
 
-// usage has our names and the reference's.
-type usage struct {
-	tidemark.Usage
-	RefInput  tidemark.Tokens `json:"input"`
-	RefOutput tidemark.Tokens `json:"output"`
-	RefRead   tidemark.Tokens `json:"cacheRead"`
-	RefWrite  tidemark.Tokens `json:"cacheWrite"`
-}
-
-// decodeLine reads one line; result says that it is a tool result of the reference.
-func decodeLine(raw []byte) (l Line, result bool, err error) {
-	if foreign(raw) {
-		l.Message, result, err = decodeReference(raw)
-	} else {
-		err = json.Unmarshal(raw, &l.Message)
-	}
-	if err != nil {
+// decodeLine reads one line.
+func decodeLine(raw []byte) (l Line, err error) {
+	if err := json.Unmarshal(raw, &l.Message); err != nil {
 		if !errors.Is(err, tidemark.ErrInvalid) {
 			err = fmt.Errorf("%w: %w", err, tidemark.ErrInvalid)
 		}
-		return Line{}, false, err
+		return Line{}, err
 	}
 	var x extra
 	if json.Unmarshal(raw, &x) != nil {
-		return l, result, nil //nolint:nilerr // the message counts; fields of ours that others gave other types do not
+		return l, nil //nolint:nilerr // the message counts; fields of ours that others gave other types do not
 	}
 	l.ID, l.At, l.Origin = x.ID, when(x.Timestamp), x.Origin
 	if l.Message.Role == tidemark.Assistant && (x.Usage != nil || x.Model != "" || x.StopReason != "") {
 		l.Call = &tidemark.Call{Model: x.Model, Stop: x.StopReason, RequestID: x.RequestID, Reported: x.Usage != nil && !x.Estimated}
-		if u := x.Usage; u != nil {
-			l.Call.Usage = u.Usage.Add(tidemark.Usage{Input: u.RefInput, Output: u.RefOutput, CacheRead: u.RefRead, CacheCreation: u.RefWrite})
+		if x.Usage != nil {
+			l.Call.Usage = *x.Usage
 		}
 	}
-	return l, result, nil
+	return l, nil
 }
 
 // when reads milliseconds or an RFC 3339 time.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,27 +12,15 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/jsonscan"
 	"github.com/tidemark-ai/tidemark/transcript"
 )
 
-// patch puts bytes in the place of those from start up to end of a line.
-type patch struct {
-	start, end int64
-	put        []byte
-}
-
-// writePatched writes a line with patches, which come in order. Everything else stays byte for byte.
-func writePatched(w io.Writer, l transcript.Line, patches []patch) error {
-	at := int64(0)
-	for _, p := range append(patches, patch{start: l.Size, end: l.Size}) {
-		for _, b := range [][]byte{l.Raw[at:p.start], p.put} {
-			if _, err := w.Write(b); err != nil {
-				return err
-			}
-		}
-		at = p.end
-	}
-	return nil
+// writePatched writes a line with the patches that were made. Everything else stays byte for byte.
+func (r *rewriter) writePatched(w io.Writer, l transcript.Line) error {
+	slices.SortFunc(r.patches, func(a, b jsonscan.Edit) int { return a.From - b.From })
+	_, err := w.Write(jsonscan.Splice(nil, l.Raw, r.patches...))
+	return err
 }
 
 // outline is what a first reading of a log finds out for the second.
@@ -78,7 +67,7 @@ type rewriter struct {
 	orphans map[string]bool // parents that the orientation takes the place of
 
 	uuid    string // of the orientation, "" before it is written
-	patches []patch
+	patches []jsonscan.Edit
 	ended   bool // the line before has a line break
 }
 
@@ -100,7 +89,7 @@ func (r *rewriter) log(ctx context.Context, w io.Writer, log io.Reader) error {
 			r.identity(l)
 			r.meter.add(l)
 		}
-		if err := writePatched(w, l, r.patches); err != nil {
+		if err := r.writePatched(w, l); err != nil {
 			return err
 		}
 		r.ended = l.Ended()
@@ -130,7 +119,7 @@ func (r *rewriter) side(ctx context.Context, w io.Writer, file io.Reader, path s
 		if l.Err == nil && !l.Blank() {
 			r.identity(l)
 		}
-		if err := writePatched(w, l, r.patches); err != nil {
+		if err := r.writePatched(w, l); err != nil {
 			return err
 		}
 	}
@@ -155,15 +144,9 @@ func (r *rewriter) identity(l transcript.Line) {
 	}
 }
 
-// patch adds one in the order of the line.
-func (r *rewriter) patch(f transcript.Field, put []byte) {
-	i := len(r.patches)
-	for i > 0 && r.patches[i-1].start > f.Start {
-		i--
-	}
-	r.patches = append(r.patches, patch{})
-	copy(r.patches[i+1:], r.patches[i:])
-	r.patches[i] = patch{f.Start, f.End, put}
+// patch puts bytes in the place of a field.
+func (r *rewriter) patch(f transcript.Field, with []byte) {
+	r.patches = append(r.patches, put(int(f.Start), int(f.End), with))
 }
 
 // parent writes the orientation before the first line of the chain that the model reads, and makes it the parent of

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -91,15 +90,6 @@ func (s *Store) Nodes(ctx context.Context) ([]snapshot.Node, error) {
 	return nodes, nil
 }
 
-// Node finds a snapshot or a branch by its id, its name, or the beginning of its id.
-func (s *Store) Node(ctx context.Context, ref string) (snapshot.Node, error) {
-	r, err := s.record(ctx, ref)
-	if err != nil {
-		return snapshot.Node{}, fmt.Errorf("find snapshot: %w", err)
-	}
-	return *r.Node, nil
-}
-
 // Has reports whether there is a snapshot with this id, and with what it is of: of an ancestor that came with another's
 // archive there is the name only.
 func (s *Store) Has(ctx context.Context, id string) (bool, error) {
@@ -139,23 +129,6 @@ func (s *Store) kept(ctx context.Context, ref string) (*record, contents, error)
 	}
 	c, err := s.objects().contents(r.Content)
 	return r, c, err
-}
-
-// Log writes the session log of a snapshot, byte for byte as it was.
-func (s *Store) Log(ctx context.Context, ref string, w io.Writer) error {
-	release, err := s.hold(ctx, useName, true)
-	if err != nil {
-		return fmt.Errorf("read snapshot: %w", err)
-	}
-	defer release()
-	_, c, err := s.kept(ctx, ref)
-	if err == nil {
-		_, err = io.Copy(w, s.objects().reader(c.Files[0]))
-	}
-	if err != nil {
-		return fmt.Errorf("read snapshot: %w", err)
-	}
-	return nil
 }
 
 // Drop forgets a snapshot or a branch, and removes what only it needed: objects of a snapshot, and the cuts of a branch

@@ -44,14 +44,11 @@ func resized(size, fixed, before, after tidemark.Tokens) tidemark.Tokens {
 // previewSpans applies the edits of spans: all in one pass when they are disjoint, as those of one row are.
 func previewSpans(items []Item, edits []tidemark.Edit, b Budget) ([]Item, error) {
 	w := within(items, edits)
-	if w.missing != nil {
-		return nil, w.missing
+	if w.err != nil {
+		return nil, w.err
 	}
 	if len(w.list) == 0 {
 		return items, nil
-	}
-	if !w.disjoint {
-		return previewEach(items, edits, b)
 	}
 	out := make([]Item, 0, len(items)+len(w.list))
 	for i := range items {
@@ -73,34 +70,6 @@ func previewSpans(items []Item, edits []tidemark.Edit, b Budget) ([]Item, error)
 	return out, nil
 }
 
-// previewEach applies edits of spans one after the other, each upon what those before it left.
-func previewEach(items []Item, edits []tidemark.Edit, b Budget) ([]Item, error) {
-	for n := range edits {
-		if edits[n].Block > 0 {
-			continue
-		}
-		w := within(items, edits[n:n+1])
-		if w.missing != nil {
-			return nil, w.missing
-		}
-		s := &w.list[0]
-		out := make([]Item, 0, len(items))
-		for i := range items {
-			old := &items[i]
-			inside := old.Seq >= s.seq && old.Last <= s.last && !old.Lead()
-			if inside && !s.placed {
-				s.placed = true
-				out = append(out, s.planned(b)...)
-			}
-			if !inside || s.kept[old.From] {
-				out = append(out, *old)
-			}
-		}
-		items = out
-	}
-	return items, nil
-}
-
 // stretch is an edit of a span with the positions that it reaches over.
 type stretch struct {
 	edit      *tidemark.Edit
@@ -111,15 +80,14 @@ type stretch struct {
 
 // stretches are those of a plan, by position.
 type stretches struct {
-	list     []stretch
-	disjoint bool
-	missing  error // one names an entry that is not in the view
-	at       int   // where the last search ended
+	list []stretch
+	err  error // one names an entry that is not in the view, or two overlap: no row may have those
+	at   int   // where the last search ended
 }
 
 // within finds where edits of spans reach among items; what is not there is left out.
 func within(items []Item, edits []tidemark.Edit) stretches {
-	w := stretches{disjoint: true}
+	var w stretches
 	find := endsOf(items, edits)
 	for i := range edits {
 		e := &edits[i]
@@ -128,7 +96,7 @@ func within(items []Item, edits []tidemark.Edit) stretches {
 		}
 		first, last := find(e)
 		if first == 0 || last == 0 {
-			w.missing = cmp.Or(w.missing, fmt.Errorf("%w: %s to %s", errNoItem, e.From, e.To))
+			w.err = cmp.Or(w.err, fmt.Errorf("%w: %s to %s", errNoItem, e.From, e.To))
 			continue
 		}
 		s := stretch{edit: e, seq: items[first-1].Seq, last: items[last-1].Last}
@@ -142,37 +110,17 @@ func within(items []Item, edits []tidemark.Edit) stretches {
 	}
 	for i := range w.list {
 		if w.list[i].last < w.list[i].seq || i > 0 && w.list[i].seq <= w.list[i-1].last {
-			w.disjoint = false
+			w.err = cmp.Or(w.err, errOverlap)
 		}
 	}
 	return w
 }
 
 // endsOf returns what finds the items at which the span of an edit begins and ends, from 1: of several with one name
-// the first, 0 for none. Of many edits the names are looked up in one pass.
+// the first, 0 for none.
 func endsOf(items []Item, edits []tidemark.Edit) func(*tidemark.Edit) (from, to int) {
-	const few = 4
 	type ends struct{ from, to int }
-	n := 0
-	for i := range edits {
-		if edits[i].Block == 0 {
-			n++
-		}
-	}
-	if n <= few {
-		return func(e *tidemark.Edit) (from, to int) {
-			for i := 0; i < len(items) && (from == 0 || to == 0); i++ {
-				if from == 0 && items[i].From == e.From {
-					from = i + 1
-				}
-				if to == 0 && items[i].To == e.To {
-					to = i + 1
-				}
-			}
-			return from, to
-		}
-	}
-	named := make(map[tidemark.EntryID]int, n)
+	named := map[tidemark.EntryID]int{}
 	for i := range edits {
 		if e := &edits[i]; e.Block == 0 {
 			named[e.From], named[e.To] = 0, 0
@@ -212,17 +160,8 @@ func (w *stretches) find(seq int64) int {
 
 // around reports whether one of them reaches over an item and does not keep it.
 func (w *stretches) around(id tidemark.EntryID, seq, last int64) bool {
-	holds := func(s *stretch) bool { return s.seq <= seq && last <= s.last && !s.kept[id] }
-	if w.disjoint {
-		n := w.find(seq)
-		return n >= 0 && holds(&w.list[n])
-	}
-	for i := range w.list {
-		if holds(&w.list[i]) {
-			return true
-		}
-	}
-	return false
+	n := w.find(seq)
+	return n >= 0 && last <= w.list[n].last && !w.list[n].kept[id]
 }
 
 // planned returns what an edit would put into the view.

@@ -11,71 +11,26 @@ import (
 // never parted.
 func Cuts(items []Item) []bool {
 	legal := make([]bool, len(items)+1)
-	open := map[string]bool{}
-	var answered map[string]bool // made when it is needed: most calls are answered by the next item
+	open, answered := map[string]bool{}, resultIDs(items)
 	legal[0] = true
-	for i := 0; i < len(items); i++ {
-		content := items[i].Message.Content
-		if len(open) == 0 && i+1 < len(items) && answersAll(items[i+1].Message.Content, content) { // nearly all that an agent does
-			i++
-			legal[i+1] = true
-			continue
-		}
+	for i := range items {
 		calls := false
-		for n := range content {
-			switch b := &content[n]; b.Type {
-			case tidemark.TypeToolUse:
-				calls = true
-				if i+1 < len(items) && answersCall(items[i+1].Message, b.ID) {
-					open[b.ID] = true
-					continue
-				}
-				if answered == nil {
-					answered = resultIDs(items)
-				}
-				if answered[b.ID] { // one that no one ever answers holds nothing open
+		for n := range items[i].Message.Content {
+			switch b := &items[i].Message.Content[n]; {
+			case b.Type == tidemark.TypeToolUse:
+				if calls = true; answered[b.ID] { // one that no one ever answers holds nothing open
 					open[b.ID] = true
 				}
-			case tidemark.TypeToolResult:
+			case b.Type == tidemark.TypeToolResult:
 				delete(open, b.ToolUseID)
 			}
 		}
-		legal[i+1] = len(open) == 0
 		// A call without any result stays with what follows it up to the next message of the
 		// assistant, so that the repair of the view finds it in one piece.
-		if calls && legal[i+1] && i+1 < len(items) && has(items[i+1].Message, tidemark.TypeToolResult) {
-			legal[i+1] = false
-		}
+		beside := calls && i+1 < len(items) && has(items[i+1].Message, tidemark.TypeToolResult)
+		legal[i+1] = len(open) == 0 && !beside
 	}
 	return legal
-}
-
-// answersCall reports a message that has the result of a call.
-func answersCall(m tidemark.Message, id string) bool {
-	for n := range m.Content {
-		if b := &m.Content[n]; b.Type == tidemark.TypeToolResult && b.ToolUseID == id {
-			return true
-		}
-	}
-	return false
-}
-
-// answersAll reports content that answers all calls of other content, of which there are some, in their order, and does
-// nothing else.
-func answersAll(results, calls []tidemark.Block) bool {
-	n := 0
-	for i := range calls {
-		switch b := &calls[i]; b.Type {
-		case tidemark.TypeToolUse:
-			if n >= len(results) || results[n].Type != tidemark.TypeToolResult || results[n].ToolUseID != b.ID {
-				return false
-			}
-			n++
-		case tidemark.TypeToolResult:
-			return false
-		}
-	}
-	return n > 0 && n == len(results)
 }
 
 // has reports a message with a block of a type.
@@ -90,9 +45,11 @@ func has(m tidemark.Message, kind string) bool {
 
 func resultIDs(items []Item) map[string]bool {
 	ids := map[string]bool{}
-	for _, it := range items {
-		for _, id := range it.Message.Results() {
-			ids[id] = true
+	for i := range items {
+		for n := range items[i].Message.Content {
+			if b := &items[i].Message.Content[n]; b.Type == tidemark.TypeToolResult {
+				ids[b.ToolUseID] = true
+			}
 		}
 	}
 	return ids

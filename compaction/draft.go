@@ -3,34 +3,29 @@ package compaction
 import (
 	"cmp"
 	"slices"
-	"strconv"
 
 	"github.com/tidemark-ai/tidemark"
 )
 
-// draft is a plan of pointers in the making: what each item would take with those that are planned. A pointer
-// is written when it stays, since most of what one act plans goes under its marker.
+// draft is a plan of pointers in the making: what each item would take with those that are planned.
 type draft struct {
 	items       []Item // of the view, which stays as it is
 	size, fixed tidemark.Tokens
 	tokens      []tidemark.Tokens // of each item, as planned
 	sum         tidemark.Tokens   // of them
-	alone       []bool            // items of one block, which becomes a pointer
-	changed     []*Item           // others in which blocks become pointers, with these; none of them, or of all items
+	changed     []*Item           // those in which blocks become pointers, with these
 	stubs       []stub            // in the order that they were planned
-	shapes      []shape           // that were met, at most maxShapes
 }
 
 // stub is a pointer that is planned.
 type stub struct {
-	at, place int             // item, and place in its content
-	block     int             // of the entry, from 1
-	tokens    tidemark.Tokens // of the block that it stands for
+	at, place int // item, and place in its content
+	block     int // of the entry, from 1
 	blocks    []tidemark.Block
 }
 
 func newDraft(v View) *draft {
-	d := &draft{items: v.Items, size: v.Size, fixed: v.Fixed, tokens: make([]tidemark.Tokens, len(v.Items)), alone: make([]bool, len(v.Items))}
+	d := &draft{items: v.Items, size: v.Size, fixed: v.Fixed, tokens: make([]tidemark.Tokens, len(v.Items)), changed: make([]*Item, len(v.Items))}
 	for i := range v.Items {
 		d.tokens[i] = v.Items[i].Tokens
 		d.sum += d.tokens[i]
@@ -46,17 +41,7 @@ func (d *draft) set(i int, tokens tidemark.Tokens) {
 
 // point plans pointers for the large blocks of a kind in an item, but those of calls that stay.
 func (d *draft) point(i int, kind string, large tidemark.Tokens, stay map[string]bool) {
-	it := &d.items[i]
-	if len(it.Message.Content) == 1 && it.Stubs == 0 && kind == tidemark.TypeToolResult && !stay[it.Message.Content[0].ToolUseID] {
-		d.stubs = append(d.stubs, stub{at: i, block: 1, tokens: it.Tokens})
-		d.alone[i] = true
-		d.set(i, d.estimate(it, it.Tokens))
-		return
-	}
-	if c := d.with(i); c != nil {
-		it = c
-	}
-	whole := *it
+	whole := *d.item(i)
 	var content []tidemark.Block
 	for n, blk := range whole.Message.Content {
 		if blk.Type != kind || stay[cmp.Or(blk.ToolUseID, blk.ID)] || isPointer(&whole, blk) || whole.several(n) {
@@ -73,7 +58,7 @@ func (d *draft) point(i int, kind string, large tidemark.Tokens, stay map[string
 			content = slices.Clone(whole.Message.Content)
 		}
 		content[n] = pointerTo(&whole, blk, tokens)
-		d.stubs = append(d.stubs, stub{i, n, whole.Block(n), tokens, []tidemark.Block{content[n]}})
+		d.stubs = append(d.stubs, stub{i, n, whole.Block(n), []tidemark.Block{content[n]}})
 	}
 	if content == nil {
 		return
@@ -81,65 +66,16 @@ func (d *draft) point(i int, kind string, large tidemark.Tokens, stay map[string
 	now := whole
 	now.Message, now.Stubs = tidemark.Message{Role: whole.Message.Role, Content: content}, whole.Stubs+1
 	now.Tokens = tidemark.Estimate(now.Message)
-	if d.changed == nil {
-		d.changed = make([]*Item, len(d.items))
-	}
 	d.changed[i] = &now
 	d.set(i, now.Tokens)
 }
 
-// shape is what the length of a message with one pointer depends on, where no character has to be escaped.
-type shape struct {
-	entry, call, digits int
-	failed              bool
-	tokens              tidemark.Tokens // what it takes
-}
-
-const maxShapes = 16 // ids of a log are alike
-
-// with returns an item with the pointers that are planned, nil where it is in d.items.
-func (d *draft) with(i int) *Item {
-	if d.changed == nil {
-		return nil
+// item is an item with the pointers that are planned.
+func (d *draft) item(i int) *Item {
+	if c := d.changed[i]; c != nil {
+		return c
 	}
-	return d.changed[i]
-}
-
-// estimate is what an item takes whose one block becomes a pointer. The first of a shape is written for it.
-func (d *draft) estimate(it *Item, tokens tidemark.Tokens) tidemark.Tokens {
-	b := &it.Message.Content[0]
-	s := shape{len(it.ID), len(b.ToolUseID), len(strconv.Itoa(int(tokens))), b.IsError, 0}
-	year := it.At.Year()
-	same := it.Message.Role == tidemark.User && year >= 0 && year <= 9999 && unescaped(string(it.ID)) && unescaped(b.ToolUseID)
-	for _, known := range d.shapes {
-		if s.tokens = known.tokens; same && s == known {
-			return s.tokens
-		}
-	}
-	n := tidemark.Estimate(tidemark.Message{Role: it.Message.Role, Content: []tidemark.Block{pointerTo(it, *b, tokens)}})
-	if s.tokens = n; same && len(d.shapes) < maxShapes {
-		d.shapes = append(d.shapes, s)
-	}
-	return n
-}
-
-// unescaped reports a text of ASCII that stands for itself in JSON.
-func unescaped(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
-			return false
-		}
-	}
-	return true
-}
-
-// write writes the pointer, if it is not yet.
-func (d *draft) write(s *stub) []tidemark.Block {
-	if s.blocks == nil {
-		it := &d.items[s.at]
-		s.blocks = []tidemark.Block{pointerTo(it, it.Message.Content[s.place], s.tokens)}
-	}
-	return s.blocks
+	return &d.items[i]
 }
 
 // preview adds a few lines of a large result to its pointer, when it still frees half of it or more.
@@ -154,18 +90,15 @@ func (d *draft) preview(s *stub) bool {
 	if lines == "" {
 		return false
 	}
-	bare := d.write(s)[0]
+	bare := s.blocks[0]
 	with := tidemark.ToolResult(bare.ToolUseID, bare.Content[0].Text+"\n"+lines, bare.IsError)
 	const bytesOfChar = 3 // at most: most texts need no counting
 	if most := 2 * tidemark.EstimateBlock(with); most > tidemark.EstimateChars(len(text)/bytesOfChar) && most > tidemark.EstimateText(text) {
 		return false
 	}
 	s.blocks[0] = with
-	m := tidemark.Message{Role: whole.Message.Role, Content: s.blocks}
-	if c := d.with(s.at); c != nil {
-		c.Message.Content[s.place] = with // ours: point made it
-		m = c.Message
-	}
+	m := d.changed[s.at].Message
+	m.Content[s.place] = with // ours: point made it
 	d.set(s.at, tidemark.Estimate(m))
 	return true
 }
@@ -181,33 +114,12 @@ func longest(b tidemark.Block) string {
 	return text
 }
 
-// weight is how soon an item goes, with the pointers that are planned.
-func (d *draft) weight(i int) float64 {
-	if d.alone[i] {
-		return max(weightMessage, weightArtifact)
-	}
-	if c := d.with(i); c != nil {
-		return weightOf(c)
-	}
-	return weightOf(&d.items[i])
-}
-
 // edits returns an edit for each pointer of an item that is not covered: those of others need none.
 func (d *draft) edits(covered []bool) []tidemark.Edit {
-	stays := func(s *stub) bool { return covered == nil || !covered[s.at] }
-	n := 0
-	for i := range d.stubs {
-		if stays(&d.stubs[i]) {
-			n++
-		}
-	}
-	if n == 0 {
-		return nil
-	}
-	out := make([]tidemark.Edit, 0, n+1)
-	for i := range d.stubs {
-		if s := &d.stubs[i]; stays(s) {
-			out = append(out, tidemark.Edit{From: d.items[s.at].From, Block: s.block, Blocks: d.write(s)})
+	var out []tidemark.Edit
+	for _, s := range d.stubs {
+		if covered == nil || !covered[s.at] {
+			out = append(out, tidemark.Edit{From: d.items[s.at].From, Block: s.block, Blocks: s.blocks})
 		}
 	}
 	return out

@@ -2,7 +2,6 @@ package compaction
 
 import (
 	"slices"
-	"sync/atomic"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/episodes"
@@ -12,16 +11,11 @@ import (
 // Episodes is graduated eviction by what the agent marked (CWL, papers/cwl §4.4): over a budget far below the window
 // finished actions leave the view, then explorations that nothing depends on any more, each in levels from the most
 // recoverable. It asks no model. Its zero value has the paper's budget.
-//
-// It keeps what it counted for the next plan of the same conversation, so each session has one of its own.
 type Episodes struct {
 	Budget   episodes.Budget // the zero value is the paper's
 	LowWater int             // percent of the budget that an act goes down to, 0 for [episodes.DefaultLowWater]
 	Exact    bool            // the provider's own count is asked for before it acts
 	Tools    episodes.Tools  // with which level calls leave
-
-	memo  atomic.Pointer[episodes.Ledger]
-	holds atomic.Bool // something had to stay: that is asked for first
 }
 
 var _ Strategy = (*Episodes)(nil)
@@ -53,7 +47,6 @@ func (e *Episodes) Plan(v View, b Budget) []tidemark.Edit {
 		return nil
 	}
 	l := e.ledger(v)
-	defer e.memo.Store(l)
 	need := episodes.NeedOf(v.Size, v.Fixed+l.Tokens(), limit, e.LowWater)
 	need.Back, need.Entry = backByName, backByEntry
 	p := l.Plan(need)
@@ -74,44 +67,23 @@ func (e *Episodes) urge(v View, b Budget) Budget {
 
 // States tells how far each episode left a view, by place.
 func (e *Episodes) States(v View) []episodes.State {
-	l := e.ledger(v)
-	defer e.memo.Store(l)
-	return l.States()
+	return e.ledger(v).States()
 }
 
-// ledger brings the ledger up to a view.
+// ledger counts what a view shows.
 func (e *Episodes) ledger(v View) *episodes.Ledger {
 	g := v.Graph
 	if g == nil { // of a log that nobody keeps a graph of
 		g = e.graphOf(v.Items)
 	}
-	l := e.memo.Swap(nil) // who plans at the same time counts anew
-	if l == nil || !l.Of(g) {
-		l = episodes.NewLedger(g)
+	items := v.returned()
+	stay := held(items, Cuts(items), []string{DefaultStay})
+	out := make([]episodes.Item, len(items))
+	for i := range items {
+		out[i] = episodeItem(&v.Items[i], stay[i])
 	}
-	items, tools, stay, known := v.returned(), []string{DefaultStay}, []bool(nil), e.holds.Load()
-	for {
-		if known {
-			stay = heldAny(items, tools)
-		}
-		found := false
-		l.Sync(len(items), func(i int) episodes.Item {
-			if !known && i%ahead == 0 {
-				found = found || holds(items[i:min(i+ahead, len(items))], tools)
-			}
-			return episodeItem(&v.Items[i], stay != nil && stay[i])
-		})
-		if !found {
-			return l
-		}
-		e.holds.Store(true)
-		known = true
-	}
+	return episodes.NewLedger(g, out)
 }
-
-// ahead is how many messages are looked at for what must stay, just before they are counted: so each is had from memory once,
-// and many at a time.
-const ahead = 64
 
 // returned are the items of a view, those pinned that somebody brought back: they do not leave again at once.
 func (v View) returned() []Item {
@@ -160,13 +132,10 @@ func (e *Episodes) graphOf(items []Item) *episodes.Graph {
 
 // episodeItem is an item as a ledger takes it.
 func episodeItem(it *Item, stays bool) episodes.Item {
-	out := episodes.Item{ID: it.ID, Seq: it.Seq, Last: it.Last, Row: it.Row, Message: &it.Message, Tokens: it.Tokens, Stays: stays, Person: personTurn(it)}
+	out := episodes.Item{Seq: it.Seq, Last: it.Last, Message: &it.Message, Tokens: it.Tokens, Stays: stays, Person: personTurn(it)}
 	if it.Span() {
 		if out.Line = lineAt(it); out.Line == nil {
 			out.Stays = true
-		}
-		if it.Row == 0 {
-			out.Row = -1
 		}
 		return out
 	}
@@ -178,12 +147,6 @@ func episodeItem(it *Item, stays bool) episodes.Item {
 		out.Numbers[at] = it.Block(at) - 1
 	}
 	for _, s := range it.Stubbed {
-		if out.Row >= 0 {
-			out.Row = max(out.Row, s.Row)
-		}
-		if s.Row == 0 {
-			out.Row = -1
-		}
 		if l := episodes.LineOf(s.Data); s.Many > 0 && l != nil { // the line of an episode
 			out.Numbers[s.At], out.Told = -1, append(out.Told, l.Lines...)
 		}

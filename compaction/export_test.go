@@ -24,9 +24,6 @@ func Drafted(p Pointer, v View, b Budget) (counted []tidemark.Tokens, sum tidema
 // Out returns how many pages are out by what paging decided.
 func (p *Paging) Out(v View, b Budget) int { return len(p.paged(v, b).pager.Stubs()) }
 
-// Refusal is CheckOverlay as it compares everything with everything.
-func Refusal(shown, row []Placed) error { return refusal(shown, row) }
-
 // LineOf is what of episodes an edit stands for, nil for one of another strategy.
 func LineOf(e tidemark.Edit) *episodes.Line { return episodes.LineOf(e.Data) }
 

@@ -77,29 +77,6 @@ func backward(legal []bool) iter.Seq2[int, int] {
 	}
 }
 
-// heldAny is held of all cut points, nil where nothing must stay: then nobody needs them.
-func heldAny(items []Item, tools []string) []bool {
-	if holds(items, tools) {
-		return held(items, Cuts(items), tools)
-	}
-	return nil
-}
-
-// holds reports whether one of some items is pinned or calls one of the tools.
-func holds(items []Item, tools []string) bool {
-	for i := range items {
-		if items[i].Pinned {
-			return true
-		}
-		for n := range items[i].Message.Content {
-			if b := &items[i].Message.Content[n]; b.Type == tidemark.TypeToolUse && slices.Contains(tools, b.Name) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // newestCalls returns the items with the newest call of each tool that is named, and the ids of those calls. Some APIs use
 // an id again in each turn, so an id is one of these only in the exchange of such an item.
 func newestCalls(items []Item, tools []string) (at map[int]bool, ids map[string]bool) {

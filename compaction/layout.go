@@ -212,75 +212,12 @@ func (l Layout) Gaps(lo, hi int64) []Span {
 // another or an earlier shown edit, kept entries outside their span, a kept entry that parts an
 // inner span, a block of an entry that a span of the same row replaces.
 func CheckOverlay(shown []Placed, row []Placed) error {
-	if fits(shown, row) {
-		return nil
-	}
-	return refusal(shown, row)
-}
-
-// fits reports whether surely nothing of a row is refused. Edits are compared with those spans only that they meet, in
-// one sweep over the positions, since a row may have thousands of them over thousands that are shown.
-func fits(shown, row []Placed) bool {
-	now, was := slices.Clone(row), slices.DeleteFunc(slices.Clone(shown), func(p Placed) bool { return !p.span() })
-	slices.SortStableFunc(now, bySpan)
-	slices.SortStableFunc(was, bySpan)
-	var open, mine []Placed // spans around the present position, shown and of the row
-	for len(now) > 0 || len(was) > 0 && len(mine) > 0 {
-		if len(was) > 0 && (len(now) == 0 || was[0].From <= now[0].From) {
-			o := was[0]
-			was, mine, open = was[1:], reaching(mine, o.From), append(reaching(open, o.From), o)
-			if slices.ContainsFunc(mine, func(e Placed) bool { return !e.over(o) }) {
-				return false
-			}
-			continue
-		}
-		e := now[0]
-		now, open, mine = now[1:], reaching(open, e.From), reaching(mine, e.From)
-		switch {
-		case e.To < e.From || slices.ContainsFunc(e.Keep, func(k int64) bool { return k < e.From || k > e.To }):
-			return false
-		case len(mine) > 0 && (e.Block == 0 || mine[0].around(e)): // spans of one row are disjoint: it is one
-			return false
-		case slices.ContainsFunc(open, func(o Placed) bool { return !e.over(o) }):
-			return false
-		case e.span():
-			mine = append(mine, e)
-		}
-	}
-	return true
-}
-
-// bySpan orders edits by where they begin, spans before the blocks and insertions that lie at one place with them.
-func bySpan(a, b Placed) int {
-	point := func(p Placed) int {
-		if p.span() {
-			return 0
-		}
-		return 1
-	}
-	return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(point(a), point(b)))
-}
-
-// reaching leaves out the spans that end before a position.
-func reaching(spans []Placed, at int64) []Placed {
-	if len(spans) == 0 {
-		return spans
-	}
-	return slices.DeleteFunc(spans, func(p Placed) bool { return p.To < at })
-}
-
-// over reports whether an edit can be laid over what is shown.
-func (p Placed) over(o Placed) bool {
-	return compatible(p, o) == nil && !(o.around(p) && o.hides(p))
-}
-
-// refusal compares each edit of a row with every other and with all that is shown, and says what is refused first.
-func refusal(shown []Placed, row []Placed) error {
 	// Blocks and insertions never conflict with one another, so only pairs with a span are looked at.
 	shown = slices.DeleteFunc(slices.Clone(shown), func(p Placed) bool { return !p.span() })
 	var spans []int // of the row, before i
 	var all []int   // every edit before i
-	for i, e := range row {
+	for i := range row {
+		e := &row[i]
 		for _, k := range e.Keep {
 			if k < e.From || k > e.To {
 				return fmt.Errorf("edit %d keeps an entry outside its span: %w", i+1, tidemark.ErrInvalid)
@@ -293,16 +230,23 @@ func refusal(shown []Placed, row []Placed) error {
 		}
 		all = append(all, i)
 		for _, j := range before {
-			o := row[j]
-			if err := compatible(e, o); err != nil || e.around(o) || o.around(e) {
+			o := &row[j]
+			if o.To < e.From || e.To < o.From { // of thousands nearly all
+				continue
+			}
+			if err := compatible(*e, *o); err != nil || e.around(*o) || o.around(*e) {
 				return fmt.Errorf("edits %d and %d overlap: %w", j+1, i+1, cmp.Or(err, tidemark.ErrInvalid))
 			}
 		}
-		for _, o := range shown {
-			if err := compatible(e, o); err != nil {
+		for j := range shown {
+			o := &shown[j]
+			if o.To < e.From || e.To < o.From {
+				continue
+			}
+			if err := compatible(*e, *o); err != nil {
 				return fmt.Errorf("edit %d and overlay %s: %w", i+1, o.Overlay, err)
 			}
-			if o.around(e) && o.hides(e) {
+			if o.around(*e) && o.hides(*e) {
 				return fmt.Errorf("edit %d lies under overlay %s: %w", i+1, o.Overlay, tidemark.ErrInvalid)
 			}
 		}

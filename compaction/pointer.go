@@ -197,7 +197,7 @@ func exchanges(d *draft, behind int, legal []bool, tail int, keep []bool) []exch
 		x := exchange{from: from, to: to}
 		for i := from; i < to; i++ {
 			x.tokens += d.tokens[i]
-			x.weight = max(x.weight, d.weight(i))
+			x.weight = max(x.weight, weightOf(d.item(i)))
 		}
 		if x.weight > 0 && legal[to] && !slices.Contains(keep[from:to], true) && (newest < from || newest >= to) {
 			out = append(out, x)

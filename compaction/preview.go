@@ -80,9 +80,6 @@ func clean(l string) string {
 	if i := strings.LastIndexByte(l, '\r'); i >= 0 { // a bar of progress draws over itself
 		l = l[i+1:]
 	}
-	if printable(l) {
-		return blankless(l)
-	}
 	l = strings.Map(func(r rune) rune {
 		switch {
 		case r == '\t':
@@ -92,21 +89,6 @@ func clean(l string) string {
 		}
 		return r
 	}, l)
-	return blankless(l)
-}
-
-// printable reports a line of ASCII characters that are all shown.
-func printable(l string) bool {
-	for i := range len(l) {
-		if l[i] < ' ' || l[i] > '~' {
-			return false
-		}
-	}
-	return true
-}
-
-// blankless returns a line unless it is blank.
-func blankless(l string) string {
 	if strings.TrimSpace(l) == "" {
 		return ""
 	}

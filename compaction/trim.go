@@ -68,10 +68,10 @@ func (t Trim) Plan(v View) ([]tidemark.Edit, TrimGain) {
 	p.gain.Before = v.Tokens()
 	p.gain.After, p.gain.Prefix = p.gain.Before, p.gain.Before
 	p.unread, p.turn = unread(v.Items)
-	stay := heldAny(v.Items, []string{DefaultStay})
+	stay := held(v.Items, Cuts(v.Items), []string{DefaultStay})
 	for i := range v.Items {
 		if it := &v.Items[i]; !it.Span() {
-			p.item(i, stay != nil && stay[i])
+			p.item(i, stay[i])
 		}
 	}
 	before := v.Tokens()

@@ -63,9 +63,6 @@ type Prices struct {
 	Models []Price `json:"models"`
 }
 
-// DefaultModel is the model of papers/cmv: "opus", Opus 4.6.
-const DefaultModel = "opus"
-
 //go:embed prices.json
 var embedded []byte
 

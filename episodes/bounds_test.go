@@ -153,7 +153,7 @@ func TestLineToldInBlock(t *testing.T) {
 func TestRunsWithin(t *testing.T) {
 	g, items := lookedAt()
 	m := tidemark.NewText(tidemark.User, "[Evicted episodes]")
-	line := episodes.Item{ID: "o", Seq: 2, Last: 5, Row: 9, Message: &m, Tokens: 9, Line: &episodes.Line{Lines: []int{1}}}
+	line := episodes.Item{Seq: 2, Last: 5, Message: &m, Tokens: 9, Line: &episodes.Line{Lines: []int{1}}}
 	items = slices.Concat(items[:1], []episodes.Item{line}, items[3:])
 	p := planOf(g, items, 1<<30)
 	var got []string
@@ -210,26 +210,13 @@ func TestStandingLinesFold(t *testing.T) {
 	c.reply("done")
 	m := tidemark.NewText(tidemark.User, "[Evicted episodes]")
 	ctx := context(c.log)
-	line := episodes.Item{ID: "o", Seq: 2, Last: 13, Row: 99, Message: &m, Tokens: 150, Line: &episodes.Line{Lines: []int{1, 2, 3, 4, 5, 6}}}
+	line := episodes.Item{Seq: 2, Last: 13, Message: &m, Tokens: 150, Line: &episodes.Line{Lines: []int{1, 2, 3, 4, 5, 6}}}
 	ctx = slices.Concat(ctx[:1], []episodes.Item{line}, ctx[13:])
 	n := everything
 	n.Lines = 150
 	p := ledger(c.g, ctx).Plan(n)
 	if len(p.Runs) != 2 || p.Runs[0].From != 1 || p.Runs[0].To != 1 || len(p.Runs[0].Folded) == 0 {
 		t.Errorf("runs %+v", p.Runs)
-	}
-}
-
-// TestTogetherLater: a message that is to stay as one from now on is looked at again.
-func TestTogetherLater(t *testing.T) {
-	g, items := lookedAt()
-	l := ledger(g, items)
-	items[3].Together = true
-	l.Sync(len(items), func(i int) episodes.Item { return items[i] })
-	need := episodes.Need{Tokens: 10}
-	got, want := l.Plan(need), planOf(g, items, 10)
-	if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) || len(whole(got)) == 0 {
-		t.Errorf("%+v\nof a new one %+v", got, want)
 	}
 }
 

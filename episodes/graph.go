@@ -151,14 +151,6 @@ func (g *Graph) settled() int64 {
 	return g.upto
 }
 
-// ownedTo is the position up to which it is known of which episode each block is.
-func (g *Graph) ownedTo() int64 {
-	if g.run != nil && g.run.Vain {
-		return min(g.settled(), g.run.From.Seq-1)
-	}
-	return g.settled()
-}
-
 // Upto is the position of the newest message that was added.
 func (g *Graph) Upto() int64 { return g.upto }
 

@@ -1,17 +1,13 @@
 package episodes
 
 import (
-	"slices"
-
 	"github.com/tidemark-ai/tidemark"
 )
 
 // Item is a message of a context, as a [Ledger] takes it.
 type Item struct {
-	ID      tidemark.EntryID
 	Seq     int64 // of the message in the log; of a line its first
 	Last    int64 // of what stands for several messages the last one; some of them may stand all the same
-	Row     int64 // position of the newest overlay in it, -1 for one that is only planned: an item of equal ID, Seq and Row shows the same
 	Message *tidemark.Message
 	Numbers []int // of its blocks in the log's message, from 0, -1 for one that is the line of an episode; nil: as they stand
 	Tokens  tidemark.Tokens
@@ -43,8 +39,7 @@ type Part struct {
 	signed  bool // thinking that its API knows again
 }
 
-// Ledger says what of each episode stands in a context, and how large it is. It is kept from one plan to the next: only
-// what changed is looked at again.
+// Ledger says what of each episode stands in a context, and how large it is.
 type Ledger struct {
 	graph *Graph
 	items []entry
@@ -54,16 +49,12 @@ type Ledger struct {
 	lines []int   // items that are lines
 	told  []told  // lines that are blocks of others
 
-	settled int64 // position up to which blocks had their owners
-
 	reply *tidemark.Message // the newest before an item, while items are added: what its results answer
 	said  int               // its item
-	owner int               // index of the episode that the last block was of: the next is mostly of that, or the one behind
 }
 
 type entry struct {
-	id       tidemark.EntryID
-	seq, row int64
+	seq      int64
 	reach    int64 // the last position that those up to it stand for
 	tokens   tidemark.Tokens
 	from     int  // its first part
@@ -101,90 +92,23 @@ type tally struct {
 	first, last int // items
 }
 
-// NewLedger returns the ledger of an empty context.
-func NewLedger(g *Graph) *Ledger { return &Ledger{graph: g} }
-
-// Of reports whether the ledger is for a graph.
-func (l *Ledger) Of(g *Graph) bool { return l.graph == g }
-
-// Sync brings the ledger to a context of n items. Items before the first that changed are not looked at again, nor those
-// whose owners were known: a reply whose calls were not answered has some now. What is only planned never is the same.
-func (l *Ledger) Sync(n int, at func(int) Item) {
-	same := 0
-	for same < n && same < len(l.items) {
-		it, e := at(same), &l.items[same]
-		if it.ID != e.id || it.Seq != e.seq || it.Row != e.row || it.Row < 0 || it.Seq > l.settled || (it.Stays || it.Person) != e.stays ||
-			it.Together != e.together {
-			break
-		}
-		same++
-	}
-	for same > 0 && same < n && at(same).Message.Role == tidemark.User { // results are read with their calls
-		same--
-	}
-	l.settled = l.graph.ownedTo()
-	l.truncate(same)
-	if room := n - len(l.items); room > len(l.items) { // of a first look; later ones add a few
-		l.items = slices.Grow(l.items, room)
-		l.parts = slices.Grow(l.parts, 2*room)
-	}
-	if room := len(l.graph.list) - len(l.tally); room > 0 {
-		l.tally = append(l.tally, make([]tally, room)...)
-	}
-	for i := same; i < n; i++ {
-		it := at(i)
-		l.add(&it)
+// NewLedger returns the ledger of a context.
+func NewLedger(g *Graph, items []Item) *Ledger {
+	l := &Ledger{graph: g, items: make([]entry, 0, len(items)), parts: make([]Part, 0, 2*len(items)), tally: make([]tally, len(g.list))}
+	for i := range items {
+		it := &items[i]
+		l.add(it)
 		if it.Message.Role == tidemark.Assistant {
 			l.reply, l.said = it.Message, i
 		}
 	}
-	l.reply = nil
-}
-
-func (l *Ledger) truncate(n int) {
-	if n >= len(l.items) {
-		return
-	}
-	from, lost := l.items[n].from, 0
-	for i := len(l.parts) - 1; i >= from; i-- {
-		p := &l.parts[i]
-		if p.episode < 0 {
-			continue
-		}
-		t := &l.tally[p.episode]
-		t.level[p.level] -= p.tokens
-		if t.parts--; t.parts == 0 {
-			if t.last == len(l.items) {
-				lost--
-			}
-			*t = tally{}
-		} else if t.last >= n && t.last < len(l.items) {
-			t.last = len(l.items) // to be found
-			lost++
-		}
-	}
-	for i := from - 1; i >= 0 && lost > 0; i-- {
-		if p := &l.parts[i]; p.episode >= 0 && l.tally[p.episode].last == len(l.items) {
-			l.tally[p.episode].last = p.Item
-			lost--
-		}
-	}
-	l.items, l.parts = l.items[:n], l.parts[:from]
-	for len(l.turns) > 0 && l.turns[len(l.turns)-1] >= n {
-		l.turns = l.turns[:len(l.turns)-1]
-	}
-	for len(l.lines) > 0 && l.lines[len(l.lines)-1] >= n {
-		l.lines = l.lines[:len(l.lines)-1]
-	}
-	for len(l.told) > 0 && l.told[len(l.told)-1].item >= n {
-		l.told = l.told[:len(l.told)-1]
-	}
+	return l
 }
 
 // add takes the next item.
 func (l *Ledger) add(it *Item) {
 	n := len(l.items)
-	e := entry{id: it.ID, seq: it.Seq, row: it.Row, tokens: it.Tokens, from: len(l.parts), stays: it.Stays || it.Person,
+	e := entry{seq: it.Seq, tokens: it.Tokens, from: len(l.parts), stays: it.Stays || it.Person,
 		said: it.Message.Role == tidemark.Assistant, together: it.Together, line: it.Line}
 	if n > 0 {
 		e.reach = l.items[n-1].reach
@@ -304,7 +228,7 @@ func (l *Ledger) own(p *Part, it *Item, b *tidemark.Block) {
 	case tidemark.TypeThinking, tidemark.TypeRedactedThinking:
 		p.level, p.signed = Reasoning, true
 	}
-	e := l.ownerOf(Place{it.Seq, p.Number})
+	e := l.graph.Owner(Place{it.Seq, p.Number})
 	if e == nil {
 		return
 	}
@@ -312,21 +236,6 @@ func (l *Ledger) own(p *Part, it *Item, b *tidemark.Block) {
 	if p.level == Reasoning && e.Type == Action || it.Together { // it goes with the action, or the message
 		p.level = Whole
 	}
-}
-
-// ownerOf is [Graph.Owner] for blocks that come in order.
-func (l *Ledger) ownerOf(at Place) *Episode {
-	for n := l.owner; n < len(l.graph.list) && n <= l.owner+1; n++ {
-		if e := l.graph.list[n]; !at.before(e.From) && !e.To.before(at) {
-			l.owner = n
-			return e
-		}
-	}
-	e := l.graph.Owner(at)
-	if e != nil {
-		l.owner = e.N - 1
-	}
-	return e
 }
 
 // State is how far an episode left a context.
@@ -338,15 +247,12 @@ type State struct {
 
 // States tells of all episodes, by place.
 func (l *Ledger) States() []State {
-	out := make([]State, len(l.graph.list))
-	for i, e := range l.graph.list {
-		out[i] = State{Episode: e, Gone: true}
-		if i < len(l.tally) {
-			t := &l.tally[i]
-			for _, n := range t.level {
-				out[i].Tokens += n
-			}
-			out[i].Gone = t.parts == 0
+	out := make([]State, len(l.tally))
+	for i := range l.tally {
+		t := &l.tally[i]
+		out[i] = State{Episode: l.graph.list[i], Gone: t.parts == 0}
+		for _, n := range t.level {
+			out[i].Tokens += n
 		}
 	}
 	return out

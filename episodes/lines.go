@@ -74,21 +74,10 @@ func files(b []byte, what string, list []string) []byte {
 	return b
 }
 
-// oneLine puts single blanks between words; most texts have them. What a model or a file says ends neither the line nor the
-// bracket around it, so it cannot look like a line of ours.
+// oneLine puts single blanks between words. What a model or a file says ends neither the line nor the bracket around it, so it
+// cannot look like a line of ours.
 func oneLine(s string) string {
-	blank := true // the byte before is one
-	for i := range len(s) {
-		c := s[i]
-		if c < ' ' || c >= 0x7f || c == '[' || c == ']' || blank && c == ' ' {
-			return strings.Join(strings.Fields(strings.Map(plain, s)), " ")
-		}
-		blank = c == ' '
-	}
-	if blank && s != "" {
-		return strings.TrimSuffix(s, " ")
-	}
-	return s
+	return strings.Join(strings.Fields(strings.Map(plain, s)), " ")
 }
 
 // plain returns what stands for a character in a line: a blank for those that steer how a text is shown.

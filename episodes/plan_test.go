@@ -16,7 +16,7 @@ func context(log []episodes.Message) []episodes.Item {
 	out := make([]episodes.Item, len(log))
 	for i := range log {
 		m := &log[i].Content
-		out[i] = episodes.Item{ID: log[i].ID, Seq: log[i].Seq, Message: m, Tokens: log[i].Tokens,
+		out[i] = episodes.Item{Seq: log[i].Seq, Message: m, Tokens: log[i].Tokens,
 			Person: m.Role == tidemark.User && !slices.ContainsFunc(m.Content, isResult)}
 	}
 	return out
@@ -35,9 +35,7 @@ func pin(r *rand.Rand, ctx []episodes.Item) {
 }
 
 func ledger(g *episodes.Graph, ctx []episodes.Item) *episodes.Ledger {
-	l := episodes.NewLedger(g)
-	l.Sync(len(ctx), func(i int) episodes.Item { return ctx[i] })
-	return l
+	return episodes.NewLedger(g, ctx)
 }
 
 // gone lists the blocks that a plan takes out.
@@ -178,73 +176,6 @@ func told(t *testing.T, seed uint64, p episodes.Plan) {
 			t.Fatalf("seed %d: %v left, and no line says so:\n%s", seed, e, text)
 		}
 	}
-}
-
-// TestLedgerStepByStep: a ledger that is brought from one context to the next plans what a new one does: whatever was added,
-// edited, brought back or pinned.
-func TestLedgerStepByStep(t *testing.T) {
-	for seed := range uint64(histories()) {
-		r := rand.New(rand.NewPCG(seed, 6))
-		c := history(seed, 14, seed%2 == 0)
-		g := newTalk().g
-		old := episodes.NewLedger(g)
-		var ctx []episodes.Item
-		added := 0
-		for added < len(c.log) {
-			for n := 1 + r.IntN(6); n > 0 && added < len(c.log); n-- {
-				g.Add(c.log[added])
-				ctx = append(ctx, context(c.log[added:added+1])...)
-				added++
-			}
-			alter(r, &ctx, c.log[:added], int64(1_000+added))
-			old.Sync(len(ctx), func(i int) episodes.Item { return ctx[i] })
-			fresh := ledger(g, ctx)
-			need := episodes.Need{Tokens: tidemark.Tokens(r.IntN(20_000)), Least: 10, Lines: 500, Prologue: tidemark.Tokens(r.IntN(2000))}
-			if a, b := fmt.Sprintf("%+v", old.States()), fmt.Sprintf("%+v", fresh.States()); a != b {
-				t.Fatalf("seed %d, %d messages: states\n%s\nof a new one\n%s", seed, added, a, b)
-			}
-			if a, b := fmt.Sprintf("%+v", old.Plan(need)), fmt.Sprintf("%+v", fresh.Plan(need)); a != b {
-				t.Fatalf("seed %d, %d messages: plan\n%s\nof a new one\n%s", seed, added, a, b)
-			}
-		}
-	}
-}
-
-// alter changes a context as strategies and people do.
-func alter(r *rand.Rand, ctx *[]episodes.Item, log []episodes.Message, row int64) {
-	items := *ctx
-	i := r.IntN(len(items))
-	switch r.IntN(8) {
-	case 0: // a block leaves, in a plan that has no place yet
-		items[i] = shorter(items[i], -1)
-	case 1: // or in one of the log
-		items[i] = shorter(items[i], row)
-	case 2: // pinned, or no more
-		items[i].Stays = !items[i].Stays
-	case 3: // items leave for a line
-		to := min(i+r.IntN(4), len(items)-1)
-		m := tidemark.NewText(tidemark.User, "[Evicted]")
-		line := episodes.Item{ID: "o", Seq: items[i].Seq, Row: row, Message: &m, Tokens: 9, Line: &episodes.Line{Lines: []int{1}}}
-		*ctx = slices.Concat(items[:i], []episodes.Item{line}, items[to+1:])
-	case 4: // all is brought back
-		*ctx = context(log)
-	}
-}
-
-// shorter is an item without its first block, in an overlay at a position, -1 for one that is only planned.
-func shorter(it episodes.Item, row int64) episodes.Item {
-	if len(it.Message.Content) < 2 || it.Line != nil {
-		return it
-	}
-	m := tidemark.Message{Role: it.Message.Role, Content: it.Message.Content[1:]}
-	numbers := it.Numbers
-	if numbers == nil {
-		for n := range it.Message.Content {
-			numbers = append(numbers, n)
-		}
-	}
-	it.Message, it.Numbers, it.Row, it.Tokens = &m, numbers[1:], row, tidemark.Estimate(m)
-	return it
 }
 
 // FuzzTwin looks for a history on which a plan and the paper differ.

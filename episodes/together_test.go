@@ -33,15 +33,13 @@ func lookedAt() (g *episodes.Graph, items []episodes.Item) {
 	} {
 		id, seq, tokens := tidemark.EntryID(fmt.Sprint("E", i)), int64(i+1), tidemark.Estimate(m)
 		g.Add(episodes.Message{ID: id, Seq: seq, Tokens: tokens, Content: m})
-		items = append(items, episodes.Item{ID: id, Seq: seq, Message: &m, Tokens: tokens, Person: i == 0})
+		items = append(items, episodes.Item{Seq: seq, Message: &m, Tokens: tokens, Person: i == 0})
 	}
 	return g, items
 }
 
 func planOf(g *episodes.Graph, items []episodes.Item, need tidemark.Tokens) episodes.Plan {
-	l := episodes.NewLedger(g)
-	l.Sync(len(items), func(i int) episodes.Item { return items[i] })
-	return l.Plan(episodes.Need{Tokens: need})
+	return episodes.NewLedger(g, items).Plan(episodes.Need{Tokens: need})
 }
 
 // TestTogether: of a message that stays as one nothing leaves by levels, and all of it with its episode.
@@ -73,7 +71,7 @@ func TestLineOnce(t *testing.T) {
 	}
 	line := tidemark.NewText(tidemark.User, p.Runs[0].Text)
 	items[5].Stays = false
-	items = append([]episodes.Item{items[0], {ID: "E1", Seq: 2, Message: &line, Tokens: tidemark.Estimate(line), Line: &p.Runs[0].Line}}, items[5:]...)
+	items = append([]episodes.Item{items[0], {Seq: 2, Message: &line, Tokens: tidemark.Estimate(line), Line: &p.Runs[0].Line}}, items[5:]...)
 	p = planOf(g, items, 5)
 	if len(p.Steps) == 0 || len(p.Blocks)+len(p.Runs) == 0 {
 		t.Fatalf("nothing leaves: %+v", p)
@@ -98,7 +96,7 @@ func TestTogetherShared(t *testing.T) {
 		{Role: tidemark.User, Content: []tidemark.Block{tidemark.ToolResult("w", "x", false)}}} {
 		id, seq := tidemark.EntryID(fmt.Sprint("F", i)), int64(len(items)+1)
 		g.Add(episodes.Message{ID: id, Seq: seq, Tokens: tidemark.Estimate(m), Content: m})
-		items = append(items, episodes.Item{ID: id, Seq: seq, Message: &m, Tokens: tidemark.Estimate(m)}) // the words stay a part of what goes on: the loop is open
+		items = append(items, episodes.Item{Seq: seq, Message: &m, Tokens: tidemark.Estimate(m)}) // the words stay a part of what goes on: the loop is open
 	}
 	look, next := g.Find("look"), g.Episodes()[1]
 	for _, row := range []struct {

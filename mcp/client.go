@@ -1,6 +1,6 @@
 // Package mcp is a client of the Model Context Protocol over HTTP, small enough for every host: it lists tools and calls
 // them. It uses nothing else that servers offer (prompts, resources, sampling, questions to the user), and processes
-// are for package mcp/sdk, which uses the official SDK. Begin with [Client]: it speaks the stateless version
+// are for package mcp/stdio, which is a transport of this one. Begin with [Client]: it speaks the stateless version
 // 2026-07-28, and the handshake of earlier versions with servers that do not.
 package mcp
 
@@ -177,6 +177,20 @@ func left(how manner, err error) bool {
 		return e.code == codeVersion
 	}
 	return false
+}
+
+// Meet finds out how the server wants to be spoken to, unless that is known. Calls do so by themselves.
+func (c *Client) Meet(ctx context.Context) error {
+	if c.how().version != "" {
+		return nil
+	}
+	_, err := c.meet(ctx)
+	return err
+}
+
+// Listen asks a stateless server to say when its list of tools is another one, and waits until it no longer does.
+func (c *Client) Listen(ctx context.Context) {
+	_, _ = c.send(ctx, c.how(), "subscriptions/listen", params{Listen: map[string]bool{"toolsListChanged": true}}) // one that cannot says so
 }
 
 // meet finds out how a server wants to be spoken to: whether it is stateless, else by the handshake.

@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"bytes"
 	"encoding/base64"
 	"fmt"
 	"strings"
@@ -133,60 +132,6 @@ func (p part) known() bool {
 		return true
 	}
 	return p.Type == "resource" && p.Resource != nil
-}
-
-// decodes reports a part whose bytes can be had.
-func (p part) decodes() bool {
-	data := ""
-	switch {
-	case p.Type == "image" || p.Type == "audio":
-		data = p.Data
-	case p.Type == "resource" && p.Resource != nil:
-		data = p.Resource.Blob
-	}
-	_, err := base64.StdEncoding.DecodeString(data)
-	return err == nil
-}
-
-// Readable returns a message with the result of a tool as it came, or, where it has a part that no reader of the protocol
-// knows or can decode, with a text in its place: readers that are not ours refuse all of such a result.
-func Readable(message []byte) []byte {
-	var m struct {
-		Result struct {
-			Content []json.RawMessage `json:"content"`
-		} `json:"result"`
-	}
-	if !bytes.Contains(message, []byte(`"content"`)) || json.Unmarshal(message, &m) != nil {
-		return message
-	}
-	changed := false
-	for i, raw := range m.Result.Content {
-		p := partOf(raw)
-		if p.odd == nil && p.decodes() {
-			continue
-		}
-		changed = true
-		m.Result.Content[i] = append(json.AppendString([]byte(`{"type":"text","text":`), p.block().Text), '}')
-	}
-	if !changed {
-		return message
-	}
-	var whole, result map[string]json.RawMessage
-	if json.Unmarshal(message, &whole) != nil || json.Unmarshal(whole["result"], &result) != nil {
-		return message
-	}
-	var err error
-	if result["content"], err = json.Marshal(m.Result.Content); err != nil {
-		return message
-	}
-	if whole["result"], err = json.Marshal(result); err != nil {
-		return message
-	}
-	out, err := json.Marshal(whole)
-	if err != nil {
-		return message
-	}
-	return out
 }
 
 func (p part) block() tidemark.Block {

@@ -40,20 +40,16 @@ func TestResultReadsWhatItCan(t *testing.T) {
 	}
 }
 
-// TestReadable: a part whose bytes cannot be decoded does not take the others with it, and what can be read is not changed.
-func TestReadable(t *testing.T) {
+// TestUndecodable: a part whose bytes cannot be decoded does not take the others with it.
+func TestUndecodable(t *testing.T) {
 	for part, want := range map[string]string{
-		`{"type":"image","mimeType":"image/png","data":"@@@"}`:             "[image, image/png",
-		`{"type":"audio","mimeType":"audio/wav","data":"@@@"}`:             "[audio, audio/wav",
-		`{"type":"resource","resource":{"uri":"file:///a","blob":"@@@"}}`:  "[file file:///a",
-		`{"type":"image","mimeType":"image/png","data":"QkFE"}`:            "",
-		`{"type":"resource","resource":{"uri":"file:///a","blob":"QkFE"}}`: "",
-		`{"type":"text","text":"@@@","data":"@@@"}`:                        "",
+		`{"type":"image","mimeType":"image/png","data":"@@@"}`:            "[image, image/png",
+		`{"type":"audio","mimeType":"audio/wav","data":"@@@"}`:            "[audio, audio/wav",
+		`{"type":"resource","resource":{"uri":"file:///a","blob":"@@@"}}`: "[file file:///a",
 	} {
-		message := `{"id":1,"jsonrpc":"2.0","result":{"content":[{"type":"text","text":"found"},` + part + `]}}`
-		got := string(Readable([]byte(message)))
-		if want == "" && got != message || want != "" && (strings.Contains(got, "@@@") || !strings.Contains(got, `"found"`) || !strings.Contains(got, want)) {
-			t.Errorf("%s: %s", part, got)
+		b, err := Result("c1", []byte(`{"content":[{"type":"text","text":"found"},`+part+`]}`))
+		if err != nil || len(b.Content) != 2 || b.Content[0].Text != "found" || !strings.Contains(b.Content[1].Text, want) || strings.Contains(b.Content[1].Text, "@@@") {
+			t.Errorf("%s: %v, %s", part, err, b.AppendJSON(nil))
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/sse"
 )
 
 // FuzzAnswer: whatever a server answers, it is a message or an error that can be told apart; a message that answers a
@@ -73,13 +74,16 @@ func FuzzEvents(f *testing.F) {
 	}
 	const most = 1024
 	all := func(r io.Reader) (out []string, err error) {
-		e := newEvents(r, most)
+		e := sse.NewReader(r)
+		e.Most, e.Whole = most, true
 		for {
-			data, err := e.next()
+			ev, err := e.Next()
 			if err != nil {
 				return out, err
 			}
-			out = append(out, string(data))
+			if len(ev.Data) > 0 {
+				out = append(out, string(ev.Data))
+			}
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

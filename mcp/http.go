@@ -13,6 +13,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/internal/sse"
 )
 
 // Bounds of what is read.
@@ -181,26 +182,30 @@ func (c *Client) read(ctx context.Context, resp *http.Response, id int64) (messa
 		}
 		return m, err
 	case err == nil && kind == "text/event-stream":
-		return c.readEvents(ctx, newEvents(&limited{resp.Body, 2 * most}, most), id)
+		r := sse.NewReader(&limited{resp.Body, 2 * most})
+		r.Most, r.Whole = most, true
+		return c.readEvents(ctx, r, id)
 	}
 	return message{}, fmt.Errorf("the server answers %s and no JSON: is %s where it speaks MCP?: %w", Quote(kind, c.Token), c.setting("url"), tidemark.ErrUnavailable)
 }
 
-func (c *Client) readEvents(ctx context.Context, e *events, id int64) (message, error) {
-	asked := 0
-	for {
-		data, err := e.next()
+func (c *Client) readEvents(ctx context.Context, r *sse.Reader, id int64) (message, error) {
+	for n, asked := 0, 0; n < maxEvents; n++ {
+		ev, err := r.Next()
 		if err != nil {
 			return message{}, c.broken(ctx, err)
 		}
-		m, err := decode(data)
+		if len(ev.Data) == 0 {
+			continue
+		}
+		m, err := decode(ev.Data)
 		switch {
 		case err != nil:
 			return message{}, err
 		case m.answers(id):
-			m.Result = append(json.RawMessage(nil), m.Result...) // data is of the reader
+			m.Result = append(json.RawMessage(nil), m.Result...) // the event is of the reader
 			return m, nil
-		case m.Method == "notifications/tools/list_changed":
+		case m.Method == methodChanged:
 			c.mu.Lock()
 			c.change++
 			c.mu.Unlock()
@@ -211,7 +216,11 @@ func (c *Client) readEvents(ctx context.Context, e *events, id int64) (message, 
 			c.reply(ctx, m)
 		}
 	}
+	return message{}, fmt.Errorf("more than %d events: %w", maxEvents, tidemark.ErrTooLarge)
 }
+
+// maxEvents bounds what one answer may stream beside its result.
+const maxEvents = 10_000
 
 // maxAsked bounds what a server may ask its client during one call.
 const maxAsked = 100
@@ -222,14 +231,8 @@ func (c *Client) reply(ctx context.Context, m message) {
 	if how.stateless { // a server there has no way to ask
 		return
 	}
-	out := map[string]any{"jsonrpc": "2.0", "id": m.ID}
-	if m.Method == "ping" {
-		out["result"] = map[string]any{}
-	} else {
-		out["error"] = map[string]any{"code": codeNoMethod, "message": "this client does not do " + short(m.Method)}
-	}
-	raw, err := json.Marshal(out)
-	if err != nil {
+	raw := m.reply()
+	if raw == nil {
 		return
 	}
 	if resp, err := c.post(ctx, raw, c.header(how, "", "")); err == nil {

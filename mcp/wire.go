@@ -27,6 +27,9 @@ const (
 	codeVersion       = -32022
 )
 
+// methodChanged is how a server says that its list of tools is another one.
+const methodChanged = "notifications/tools/list_changed"
+
 // Keys of _meta that each request of the stateless protocol has.
 const (
 	metaVersion      = "io.modelcontextprotocol/protocolVersion"
@@ -85,8 +88,45 @@ func (m message) answers(id int64) bool {
 	return string(m.ID) == strconv.FormatInt(id, 10) || m.Error != nil && (len(m.ID) == 0 || string(m.ID) == "null")
 }
 
-// Refused is what an error of the protocol means to a caller; said are the words of the server, as [Quote] gives them.
-func Refused(code int, said string) error {
+// reply answers a request of a server: a ping is taken, all else is not done here.
+func (m message) reply() []byte {
+	out := map[string]any{"jsonrpc": "2.0", "id": m.ID}
+	if m.Method == "ping" {
+		out["result"] = map[string]any{}
+	} else {
+		out["error"] = map[string]any{"code": codeNoMethod, "message": "this client does not do " + short(m.Method)}
+	}
+	raw, err := json.Marshal(out)
+	if err != nil {
+		return nil
+	}
+	return raw
+}
+
+// Heard is what a message of a server means to a transport that has all of them in one stream.
+type Heard struct {
+	Answers int64  // the request that it answers; 0: none of ours
+	Changed bool   // the list of tools is another one
+	Reply   []byte // what it is to be answered; nil: nothing
+}
+
+// Hear reads a message. Of what is none it gives nothing.
+func Hear(raw []byte) (h Heard) {
+	m, err := decode(raw)
+	switch {
+	case err != nil:
+	case m.Method == methodChanged:
+		h.Changed = true
+	case m.Method == "":
+		h.Answers, _ = strconv.ParseInt(string(m.ID), 10, 64) // ours are numbers
+	case len(m.ID) > 0:
+		h.Reply = m.reply()
+	}
+	return h
+}
+
+// refused is what an error of the protocol means to a caller; said are the words of the server, as [Quote] gives them.
+func refused(code int, said string) error {
 	low := strings.ToLower(said)
 	switch {
 	case code == codeInvalidParams && (strings.Contains(low, "unknown tool") || strings.Contains(low, "not found")):
@@ -101,7 +141,7 @@ func Refused(code int, said string) error {
 
 // fault is an error of the protocol as a caller has it.
 func (e *rpcError) fault(token string) error {
-	return &refusedError{e.Code, Refused(e.Code, Quote(e.Message, token))}
+	return &refusedError{e.Code, refused(e.Code, Quote(e.Message, token))}
 }
 
 // request is a message of ours.
@@ -118,6 +158,7 @@ type params struct {
 	Cursor    string          `json:"cursor,omitempty"`
 	Name      string          `json:"name,omitempty"`
 	Arguments json.RawMessage `json:"arguments,omitempty"`
+	Listen    map[string]bool `json:"notifications,omitempty"`
 }
 
 // listing is a page of tools/list.

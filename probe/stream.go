@@ -56,7 +56,6 @@ type stream struct {
 
 	pieces []piece
 	calls  []call
-	prefix tidemark.Tokens // of what stands before the messages, as usage tells; -1 when it does not
 
 	// The stretch.
 	stretch    int32
@@ -78,7 +77,7 @@ type stream struct {
 }
 
 func newStream(c *Corpus, class Class) *stream {
-	return &stream{c: c, class: class, prefix: -1, results: map[hash][]use{}, reminders: map[hash]bool{},
+	return &stream{c: c, class: class, results: map[hash][]use{}, reminders: map[hash]bool{},
 		pending: map[hash]use{}, lines: map[hash]bool{}, tools: map[int32]bool{}}
 }
 

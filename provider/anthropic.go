@@ -104,9 +104,6 @@ const cacheMark = `,"cache_control":{"type":"ephemeral"}`
 // takesSystem reports whether the model takes system messages between the others.
 func (a *Anthropic) takesSystem() bool { return slices.Contains(a.Beta, midSystem) }
 
-// body is what is sent of a request.
-func (a *Anthropic) body(req tidemark.Request) []byte { return a.encode(a.valid(req).Request) }
-
 // encode writes a valid request in the order in which the API caches it, with what may change from call
 // to call at its end.
 func (a *Anthropic) encode(req tidemark.Request) []byte {

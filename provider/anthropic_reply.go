@@ -1,7 +1,6 @@
 package provider
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 
@@ -41,13 +40,6 @@ type part struct {
 	changed   bool
 }
 
-type anthropicUsage struct {
-	Input         looseInt `json:"input_tokens"`
-	Output        looseInt `json:"output_tokens"`
-	CacheRead     looseInt `json:"cache_read_input_tokens"`
-	CacheCreation looseInt `json:"cache_creation_input_tokens"`
-}
-
 type anthropicMessage struct {
 	ID         looseName                `json:"id"`
 	Model      looseName                `json:"model"`
@@ -80,11 +72,7 @@ func (r *anthropicReply) event(ev sse.Event) (ds []tidemark.Delta, done bool, er
 	if r.size += len(ev.Data); r.size > maxReplyBody {
 		return nil, false, fmt.Errorf("read reply: over %d bytes: %w", maxReplyBody, tidemark.ErrTooLarge)
 	}
-	e, ok := quickDelta(ev.Data)
-	if ok {
-		r.out[0], err = r.add(e)
-		return r.out[:], false, err
-	}
+	var e anthropicEvent
 	if err := json.Unmarshal(ev.Data, &e); err != nil {
 		if ev.Name != "" && !strings.HasPrefix(ev.Name, "content_block") && !strings.HasPrefix(ev.Name, "message") && ev.Name != "error" {
 			return nil, false, nil // an event that we do not know need not be JSON
@@ -111,33 +99,6 @@ func (r *anthropicReply) event(ev sse.Event) (ds []tidemark.Delta, done bool, er
 	return r.out[:], false, err
 }
 
-// quickDelta decodes a piece of text, of which nearly all of a stream consists, in the very form in
-// which the API sends it: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"…"}},
-// spaces before and behind the last brace. Anything else is not ok.
-func quickDelta(data []byte) (e anthropicEvent, ok bool) {
-	rest, ok := bytes.CutPrefix(data, []byte(`{"type":"content_block_delta","index":`))
-	if !ok {
-		return e, false
-	}
-	digits := 0
-	for ; digits < min(len(rest), 4) && '0' <= rest[digits] && rest[digits] <= '9'; digits++ {
-		e.Index = looseInt{e.Index.n*10 + int64(rest[digits]-'0'), true}
-	}
-	if digits == 0 || digits > 1 && rest[0] == '0' {
-		return e, false
-	}
-	if rest, ok = bytes.CutPrefix(rest[digits:], []byte(`,"delta":{"type":"text_delta","text":`)); !ok {
-		return e, false
-	}
-	e.Type, e.Delta.is.Type = "content_block_delta", "text_delta"
-	text, raw, rest, ok := json.CutString(rest)
-	if e.Delta.is.Text = looseText(text); bytes.Contains(raw, []byte(`\ud`)) || bytes.Contains(raw, []byte(`\uD`)) {
-		e.Delta.is.Text = looseText(withHalves(raw))
-	}
-	rest, end := bytes.CutPrefix(rest, []byte("}"))
-	return e, ok && end && string(bytes.Trim(rest, " ")) == "}"
-}
-
 func (r *anthropicReply) start(m *anthropicMessage) {
 	if m == nil {
 		return
@@ -149,18 +110,7 @@ func (r *anthropicReply) start(m *anthropicMessage) {
 
 // usage takes up figures; those of message_delta are totals, not additions.
 func (r *anthropicReply) usage(u *anthropicUsage) {
-	if u == nil {
-		return
-	}
-	for _, f := range [...]struct {
-		to   *tidemark.Tokens
-		from looseInt
-	}{{&r.call.Usage.Input, u.Input}, {&r.call.Usage.Output, u.Output}, {&r.call.Usage.CacheRead, u.CacheRead}, {&r.call.Usage.CacheCreation, u.CacheCreation}} {
-		if f.from.set && f.from.n >= 0 {
-			*f.to = f.from.tokens()
-			r.call.Reported = true
-		}
-	}
+	r.call.Reported = u.over(&r.call.Usage) || r.call.Reported
 }
 
 func (r *anthropicReply) open(e anthropicEvent) (tidemark.Delta, error) {

@@ -149,49 +149,66 @@ func numberAt(pattern, text string) tidemark.Tokens {
 	return tidemark.Tokens(n)
 }
 
-// classify sorts a failure. Status 0 or 200 is an error in the middle of a stream.
+// statusClasses are what statuses mean; further ones from 500 on are of an overloaded server, and others of a bad request.
+var statusClasses = map[int]tidemark.Class{
+	http.StatusUnauthorized: tidemark.ClassAuth, http.StatusPaymentRequired: tidemark.ClassAuth, http.StatusForbidden: tidemark.ClassAuth,
+	http.StatusRequestTimeout: tidemark.ClassNetwork, http.StatusTooEarly: tidemark.ClassNetwork, http.StatusConflict: tidemark.ClassOverloaded,
+	http.StatusRequestEntityTooLarge: tidemark.ClassOverflow, http.StatusTooManyRequests: tidemark.ClassRate, http.StatusNotImplemented: tidemark.ClassBadRequest,
+}
+
+// typeClasses are what the types of errors mean, by how they begin. Those that are sure count whatever the status is but
+// one that says more, the others only within an answer that had begun.
+var typeClasses = [...]struct {
+	begins string
+	class  tidemark.Class
+	sure   bool
+}{
+	{"rate_limit_error", tidemark.ClassRate, true}, {"overloaded_error", tidemark.ClassOverloaded, true},
+	{"rate_limit", tidemark.ClassRate, false}, {"invalid_request", tidemark.ClassBadRequest, false}, {"not_found_error", tidemark.ClassBadRequest, false},
+	{"badrequesterror", tidemark.ClassBadRequest, false}, {"authentication", tidemark.ClassAuth, false}, {"permission", tidemark.ClassAuth, false},
+	{"invalid_api_key", tidemark.ClassAuth, false},
+}
+
+// codeClasses are what the codes of Workers AI mean (https://developers.cloudflare.com/workers-ai/platform/errors/), which say
+// more than its status.
+var codeClasses = map[string]tidemark.Class{
+	"3040": tidemark.ClassOverloaded,                             // no capacity, under 429
+	"3036": tidemark.ClassAuth,                                   // the day's free allocation is used up, under 429: waiting a minute does not help
+	"3007": tidemark.ClassNetwork, "3008": tidemark.ClassNetwork, // timeout, aborted
+	"3006": tidemark.ClassOverflow, "5021": tidemark.ClassOverflow, // too large, over the window
+	"3023": tidemark.ClassAuth, "3041": tidemark.ClassAuth, "5016": tidemark.ClassAuth, "5018": tidemark.ClassAuth, // account blocked, model not allowed, terms not agreed to
+	"3003": tidemark.ClassBadRequest, "3039": tidemark.ClassBadRequest, "3042": tidemark.ClassBadRequest, "5004": tidemark.ClassBadRequest,
+	"5005": tidemark.ClassBadRequest, "5006": tidemark.ClassBadRequest, codeNoModel: tidemark.ClassBadRequest, "5019": tidemark.ClassBadRequest,
+}
+
+// classify sorts a failure. Status 0 or 200 is an error in the middle of a stream: what we do not know broke a running
+// answer, which the same request may not do again.
 func classify(status int, typ, message string) tidemark.Class {
-	lower := strings.ToLower(typ)
-	switch {
+	typ = strings.ToLower(typ)
+	begun := status == 0 || status == http.StatusOK
+	class := statusClasses[status]
+	switch code, err := strconv.Atoi(typ); {
 	case overflows(typ, message) && status != http.StatusUnauthorized && status != http.StatusForbidden:
 		return tidemark.ClassOverflow
-	case lower == "insufficient_quota" || lower == "billing_error" || strings.Contains(strings.ToLower(message), "credit balance is too low"):
+	case typ == "insufficient_quota" || typ == "billing_error" || strings.Contains(strings.ToLower(message), "credit balance is too low"):
 		return tidemark.ClassAuth // waiting does not help, the owner can
-	case status == 0 || status == http.StatusOK:
-		return classifyType(lower)
-	case status == http.StatusUnauthorized || status == http.StatusForbidden || status == http.StatusPaymentRequired:
-		return tidemark.ClassAuth
-	case status == http.StatusRequestEntityTooLarge:
-		return tidemark.ClassOverflow
-	case status == http.StatusTooManyRequests || lower == "rate_limit_error":
-		return tidemark.ClassRate
-	case status == http.StatusRequestTimeout || status == http.StatusTooEarly:
-		return tidemark.ClassNetwork
-	case status == http.StatusConflict || lower == "overloaded_error":
-		return tidemark.ClassOverloaded
-	case status == http.StatusNotImplemented:
-		return tidemark.ClassBadRequest
-	case status >= 500:
+	case begun && err == nil && code >= http.StatusBadRequest: // OpenRouter sends the status as code
+		return classify(code, "", "")
+	case class == tidemark.ClassAuth || class == tidemark.ClassOverflow || class == tidemark.ClassRate:
+		return class
+	}
+	for _, t := range typeClasses {
+		if (begun || t.sure) && strings.HasPrefix(typ, t.begins) {
+			return t.class
+		}
+	}
+	switch {
+	case class != "":
+		return class
+	case begun || status >= http.StatusInternalServerError:
 		return tidemark.ClassOverloaded
 	}
 	return tidemark.ClassBadRequest
-}
-
-// classifyType sorts by the API's type alone. What we do not know broke a running answer, which
-// the same request may not do again.
-func classifyType(typ string) tidemark.Class {
-	if code, err := strconv.Atoi(typ); err == nil && code >= 400 { // OpenRouter sends the status as code
-		return classify(code, "", "")
-	}
-	switch {
-	case strings.HasPrefix(typ, "rate_limit"):
-		return tidemark.ClassRate
-	case strings.HasPrefix(typ, "invalid_request") || typ == "not_found_error" || typ == "badrequesterror":
-		return tidemark.ClassBadRequest
-	case strings.HasPrefix(typ, "authentication") || strings.HasPrefix(typ, "permission") || strings.HasPrefix(typ, "invalid_api_key"):
-		return tidemark.ClassAuth
-	}
-	return tidemark.ClassOverloaded
 }
 
 // wireError is the error object of all dialects; see parseError.

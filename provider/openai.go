@@ -94,12 +94,6 @@ func (o *OpenAI) call() call {
 	}
 }
 
-// body is what is sent of a request.
-func (o *OpenAI) body(req tidemark.Request, usage bool) []byte {
-	b, _ := o.encode(o.valid(req).Request, usage)
-	return b
-}
-
 // encode writes a valid request, and tells where its blocks are; what may change from call to call stands at its end,
 // since these endpoints cache by prefix too.
 func (o *OpenAI) encode(req tidemark.Request, usage bool) ([]byte, chatPlaces) {

@@ -71,15 +71,6 @@ type openaiFunction struct {
 	Arguments looseText `json:"arguments"`
 }
 
-type openaiUsage struct {
-	Prompt     looseInt `json:"prompt_tokens"`
-	Completion looseInt `json:"completion_tokens"`
-	Details    loose[struct {
-		Cached looseInt `json:"cached_tokens"`
-	}] `json:"prompt_tokens_details"`
-	CacheHit looseInt `json:"prompt_cache_hit_tokens"` // DeepSeek
-}
-
 // newOpenAIReply returns a decoder of the answer to req; newID names calls that come without an id.
 func newOpenAIReply(req tidemark.Request, key string, newID func() string) *openaiReply {
 	return &openaiReply{key: key, req: req, newID: newID}
@@ -130,11 +121,8 @@ func (r *openaiReply) head(c openaiChunk, data []byte) error {
 	}
 	r.call.Model = or(string(c.Model), r.call.Model)
 	r.call.RequestID = or(r.call.RequestID, string(c.ID))
-	if u := c.Usage.is; u != nil && u.Prompt.n+u.Completion.n > 0 {
-		prompt := u.Prompt.tokens()
-		cached := min(max(u.CacheHit.tokens(), u.Details.is.Cached.tokens(), 0), prompt)
-		r.call.Usage = tidemark.Usage{Input: prompt - cached, CacheRead: cached, Output: u.Completion.tokens()}
-		r.call.Reported = true
+	if u, ok := c.Usage.is.usage(); ok {
+		r.call.Usage, r.call.Reported = u, true
 	}
 	return nil
 }

@@ -21,14 +21,13 @@ const (
 
 // Retry repeats calls that failed for a reason that may pass: rate limit, overload, network. It
 // does so only until the first delta was passed on; a reader that has shown part of an answer must
-// itself decide to begin again. The wait is what the API asked for, else it doubles from Base, with
+// itself decide to begin again. The wait is what the API asked for, else it doubles from a second, with
 // jitter, so that many sessions do not come back at the same moment. The zero values of all fields
 // but Provider and Runtime are useful.
 type Retry struct {
 	Provider tidemark.Provider
 	Runtime  tidemark.Runtime // nil: one try, no bound on time
 	Tries    int              // calls in all, 0: 3
-	Base     time.Duration    // wait after the first failure, 0: 1 second
 	MaxWait  time.Duration    // longest wait; a Retry-After beyond it ends the trying, 0: 1 minute
 	Total    time.Duration    // bound on all tries and waits together, 0: 15 minutes
 }
@@ -91,7 +90,7 @@ func (r *Retry) wait(ctx context.Context, try int, err error) bool {
 		return false // the caller keeps RetryAfter and can come back then
 	}
 	if d <= 0 {
-		d = or(r.Base, defaultBase)
+		d = defaultBase
 		for range min(try-1, 20) {
 			d = min(2*d, longest)
 		}

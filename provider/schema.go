@@ -107,27 +107,17 @@ func (s *sending) define() {
 		}
 		s.Tools = s.Tools[:most]
 	}
-	copied := false
+	s.aliases = aliases{names: map[string]string{}, keys: map[string]map[string]string{}}
+	s.Tools = slices.Clone(s.Tools)
 	for i, t := range s.Tools {
 		out, keys := definition(t, s.tools)
 		if out.Name != t.Name {
-			if s.aliases.names == nil {
-				s.aliases.names = map[string]string{}
-			}
 			s.aliases.names[t.Name] = out.Name
 		}
 		if len(keys) > 0 {
-			if s.aliases.keys == nil {
-				s.aliases.keys = map[string]map[string]string{}
-			}
 			s.aliases.keys[t.Name] = keys
 		}
-		if out.Name != t.Name || out.Description != t.Description || !bytes.Equal(out.InputSchema, t.InputSchema) {
-			if !copied {
-				s.Tools, copied = slices.Clone(s.Tools), true
-			}
-			s.Tools[i] = out
-		}
+		s.Tools[i] = out
 	}
 }
 
@@ -240,21 +230,27 @@ func kinds(value []byte) []byte {
 	return namesJSON(fit)
 }
 
-// formed reports whether the value of a word of JSON Schema has the form that it must have; words that are not among
-// these may have any.
+// forms are the words of JSON Schema whose values have one form, by how such a value begins.
+var forms = map[string][]string{
+	"-0123456789": {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"},
+	`"`:           {"title", "description", "format", "pattern", "$ref", "$id", "$schema", "$anchor", "$comment", "contentEncoding", "contentMediaType"},
+	"tf":          {"uniqueItems", "deprecated", "readOnly", "writeOnly"},
+	"[":           {"enum"},
+}
+
+// counts are the words whose values are whole numbers from 0 on.
+var counts = []string{"minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties", "minContains", "maxContains"}
+
+// formed reports whether the value of a word of JSON Schema has the form that it must have.
 func formed(word string, value []byte) bool {
-	switch word {
-	case "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf":
-		return value[0] == '-' || '0' <= value[0] && value[0] <= '9'
-	case "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties", "minContains", "maxContains":
+	if slices.Contains(counts, word) {
 		n, err := strconv.ParseFloat(string(value), 64)
 		return err == nil && n >= 0 && n == math.Trunc(n)
-	case "title", "description", "format", "pattern", "$ref", "$id", "$schema", "$anchor", "$comment", "contentEncoding", "contentMediaType":
-		return value[0] == '"'
-	case "uniqueItems", "deprecated", "readOnly", "writeOnly":
-		return value[0] == 't' || value[0] == 'f'
-	case "enum":
-		return value[0] == '['
+	}
+	for first, words := range forms {
+		if slices.Contains(words, word) {
+			return strings.IndexByte(first, value[0]) >= 0
+		}
 	}
 	return true
 }

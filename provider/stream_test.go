@@ -14,6 +14,7 @@ import (
 
 	tidemark "github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -138,22 +139,6 @@ func golden(t *testing.T, file string, got []byte) {
 
 var tBackground = context.Background()
 
-// chopped returns at most n bytes a read, with n from a cycle.
-type chopped struct {
-	r     io.Reader
-	sizes []byte
-	i     int
-}
-
-func (c *chopped) Read(p []byte) (int, error) {
-	n := len(p)
-	if len(c.sizes) > 0 {
-		n = min(n, int(c.sizes[c.i%len(c.sizes)])+1)
-		c.i++
-	}
-	return c.r.Read(p[:n])
-}
-
 // fuzzStream holds the law of the decoders: however the bytes are chunked, the outcome is the
 // same, and a reply can be sent again.
 func fuzzStream(f *testing.F, dialect string) {
@@ -170,7 +155,7 @@ func fuzzStream(f *testing.F, dialect string) {
 	}
 	f.Fuzz(func(t *testing.T, data, sizes []byte) {
 		whole := read(dialect, strings.NewReader(string(data)))
-		parts := read(dialect, &chopped{r: strings.NewReader(string(data)), sizes: sizes})
+		parts := read(dialect, &tidemarktest.Chopped{R: strings.NewReader(string(data)), Sizes: sizes})
 		a, errA := json.Marshal(whole)
 		b, errB := json.Marshal(parts)
 		if errA != nil || errB != nil || string(a) != string(b) {

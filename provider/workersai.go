@@ -141,12 +141,6 @@ func (w *WorkersAI) limit(req tidemark.Request) tidemark.Tokens {
 	return or(or(req.MaxTokens, w.MaxTokens), workersaiTokens)
 }
 
-// body is what is sent of a request; it reports whether images are among it.
-func (w *WorkersAI) body(req tidemark.Request, how attempt) (body []byte, images bool) {
-	body, images, _ = w.encode(valid(req, chatRules(chatID)).Request, how)
-	return body, images
-}
-
 // encode writes the inputs, reports whether images are among them, and tells where its blocks are.
 func (w *WorkersAI) encode(req tidemark.Request, how attempt) (body []byte, images bool, places chatPlaces) {
 	b := append(make([]byte, 0, 4096), `{"messages":[`...)
@@ -183,27 +177,6 @@ func (w *WorkersAI) encode(req tidemark.Request, how attempt) (body []byte, imag
 // codeNoModel is the code of a model that does not exist.
 const codeNoModel = "5007"
 
-// workersaiClass sorts by the service's own code
-// (https://developers.cloudflare.com/workers-ai/platform/errors/), which says more than its status;
-// empty for none that we know.
-func workersaiClass(code string) tidemark.Class {
-	switch code {
-	case "3040": // no capacity, under 429
-		return tidemark.ClassOverloaded
-	case "3036": // the day's free allocation is used up, under 429: waiting a minute does not help
-		return tidemark.ClassAuth
-	case "3007", "3008": // timeout, aborted
-		return tidemark.ClassNetwork
-	case "3006", "5021": // too large, over the window
-		return tidemark.ClassOverflow
-	case "3023", "3041", "5016", "5018": // account blocked, model not allowed, terms not agreed to
-		return tidemark.ClassAuth
-	case "3003", "3039", "3042", "5004", "5005", "5006", codeNoModel, "5019":
-		return tidemark.ClassBadRequest
-	}
-	return ""
-}
-
 // workersaiError sorts an error anew by the code in its type, or at the head of its message, where
 // the binding puts it: "InferenceUpstreamError: 3040: Capacity temporarily exceeded".
 func workersaiError(err error) error {
@@ -211,7 +184,7 @@ func workersaiError(err error) error {
 	if !errors.As(err, &api) || api.Class == tidemark.ClassOverflow {
 		return err
 	}
-	class := workersaiClass(api.Type)
+	class := codeClasses[api.Type]
 	for rest, i := api.Message, 0; class == "" && i < 5; i++ {
 		head, tail, found := strings.Cut(rest, ":")
 		if !found {
@@ -219,7 +192,7 @@ func workersaiError(err error) error {
 		}
 		words := strings.Fields(head)
 		if len(words) > 0 {
-			class = workersaiClass(words[len(words)-1])
+			class = codeClasses[words[len(words)-1]]
 		}
 		rest = tail
 	}

@@ -171,8 +171,7 @@ func (x *Exchange) letGo(g *episodes.Graph, l *left) *act {
 	if x.plan.offered(paging.FaultTool) {
 		need.Back, need.Entry = sayEpisode, func(e *episodes.Episode) string { return episodePath + string(e.Entry) }
 	}
-	ledger := episodes.NewLedger(g)
-	ledger.Sync(len(items), func(i int) episodes.Item { return items[i] })
+	ledger := episodes.NewLedger(g, items)
 	p := ledger.Plan(need)
 	if !p.Worth(limit) {
 		return nil
@@ -264,7 +263,7 @@ func (x *Exchange) rows(l *left) (rows []row, items []episodes.Item) {
 			spans = spans[1:]
 			if s.Text != "" {
 				m := tidemark.NewText(tidemark.User, s.Text)
-				add(row{item: i, to: s.To, units: []part{{}}}, episodes.Item{ID: n.id, Seq: seq, Message: &m, Line: &s.Line})
+				add(row{item: i, to: s.To, units: []part{{}}}, episodes.Item{Seq: seq, Message: &m, Line: &s.Line})
 			}
 			i = s.To
 			continue
@@ -274,10 +273,10 @@ func (x *Exchange) rows(l *left) (rows []row, items []episodes.Item) {
 			continue
 		case n.bars():
 			m := tidemark.Message{Role: n.role, Content: []tidemark.Block{{}}}
-			add(row{item: i, units: []part{{}}}, episodes.Item{ID: n.id, Seq: seq, Message: &m, Tokens: n.work.tokens, Stays: true})
+			add(row{item: i, units: []part{{}}}, episodes.Item{Seq: seq, Message: &m, Tokens: n.work.tokens, Stays: true})
 			continue
 		}
-		r, it := row{item: i}, episodes.Item{ID: n.id, Seq: seq, Message: &tidemark.Message{Role: n.role}, Person: n.asks}
+		r, it := row{item: i}, episodes.Item{Seq: seq, Message: &tidemark.Message{Role: n.role}, Person: n.asks}
 		if i > 0 && n.answers() {
 			x.backs(&r, &it, i-1, l)
 		}
@@ -287,7 +286,7 @@ func (x *Exchange) rows(l *left) (rows []row, items []episodes.Item) {
 		}
 		add(r, it)
 		if n.put != nil && !(i+1 < len(x.path) && x.path[i+1].answers()) {
-			r, it := row{item: i, back: true}, episodes.Item{ID: n.id, Seq: seq + 1, Message: &tidemark.Message{Role: tidemark.User}}
+			r, it := row{item: i, back: true}, episodes.Item{Seq: seq + 1, Message: &tidemark.Message{Role: tidemark.User}}
 			x.backs(&r, &it, i, l)
 			add(r, it)
 		}

@@ -116,8 +116,7 @@ func (c *Conversation) episodesOf(x *Exchange, stored map[*node]body.Item) Episo
 	}
 	l := leftOf(x.path)
 	_, items := x.rows(&l)
-	ledger := episodes.NewLedger(g)
-	ledger.Sync(len(items), func(i int) episodes.Item { return items[i] })
+	ledger := episodes.NewLedger(g, items)
 	out.States, out.Size, out.Prologue = ledger.States(), x.takes(), g.Prologue(episodes.PrologueOf(out.Budget))
 	if n := len(out.States); n > 0 && out.States[n-1].Episode.Vain { // what was refused is no work, whatever comes
 		out.States = out.States[:n-1]

@@ -37,11 +37,11 @@ func TestScore(t *testing.T) {
 		{"idle", in(Idle), Known{Kind: UserMessage, Premise: ours}, 0.2},
 		{"no phase", in(""), Known{Kind: UserMessage, Premise: ours}, 0.2},
 	} {
-		if got := row.task.Score(0.4, row.e); math.Abs(got-row.want) > 1e-9 {
+		if got := row.task.score(0.4, 1, row.e); math.Abs(got-row.want) > 1e-9 {
 			t.Errorf("%s: %.3f, want %.3f", row.name, got, row.want)
 		}
 	}
-	if got := in(Debugging).Score(0.9, Known{Kind: ToolResult, Premise: ours}); got != 1 {
+	if got := in(Debugging).score(0.9, 1, Known{Kind: ToolResult, Premise: ours}); got != 1 {
 		t.Errorf("the cap: %.3f", got)
 	}
 	if !task.States("We agreed: NEVER on Fridays.") || task.States("on Fridays") || (Task{Constraints: []string{"short"}}).States("short") {

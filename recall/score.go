@@ -41,11 +41,8 @@ func (t Task) Zero() bool {
 	return t.ID == "" && t.Phase == "" && len(t.Goals)+len(t.Loops)+len(t.Constraints)+len(t.Events) == 0
 }
 
-// Score is the score of an event for a task: base x [prem x phase x (1 - sup) x task_rel], where base is
-// between 0 and 1. What states a constraint has at least the floor; nothing has more than 1.
-func (t Task) Score(base float64, e Known) float64 { return t.score(base, 1, e) }
-
-// score is Score among events of which the one that fits best has a factor.
+// score is the score of an event for a task: base x [prem x phase x (1 - sup) x task_rel], where base is between 0 and 1,
+// among events of which the one that fits best has a factor. What states a constraint has at least the floor; nothing has more than 1.
 func (t Task) score(base, best float64, e Known) float64 {
 	v := base * t.factor(e) / best
 	if e.Constraint {

@@ -26,25 +26,16 @@ const (
 	placeMark
 )
 
-// marked are the marks of words, and hinted the hints of these: most words of a text need no look into a map.
-var marked, hinted = func() (all map[string]marks, hints [hintMost]bool) {
-	all = map[string]marks{}
+// marked are the marks of words.
+var marked = func() map[string]marks {
+	all := map[string]marks{}
 	for i, set := range []map[string]bool{lexicon.Stops, selfWords, timeWords, countWords, placeWords} {
 		for w := range set {
 			all[w] |= 1 << i
-			hints[hint([]byte(w))] = true
 		}
 	}
-	return all, hints
+	return all
 }()
-
-const hintMost = 2048
-
-// hint is the same for the same word, and for few others.
-func hint(w []byte) int {
-	n := len(w)
-	return (int(w[0])*67 + int(w[n-1])*29 + int(w[n/2])*7 + n*331) % hintMost
-}
 
 // surveyed is what one pass over a text finds for the rules of talk.
 type surveyed struct {
@@ -62,10 +53,7 @@ func survey(text string, names map[string]bool) surveyed {
 		at := len(grams)
 		grams = appendLower(append(grams, gramMark), w.text)
 		low := grams[at+1:]
-		tells := marks(0)
-		if hinted[hint(low)] {
-			tells = marked[string(low)]
-		}
+		tells := marked[string(low)]
 		if len(low) <= 1 || len(low) > maxGramWord || tells&stopMark != 0 || len(names) > 0 && names[string(low)] {
 			grams = grams[:at] // low stays as it is until the next word
 		}

@@ -21,9 +21,6 @@ var ours = [...]string{
 // without marks that only change the direction or hide what stands there; an angle bracket that would begin a tag of
 // ours becomes ‹. It is the same for the same text, and harmless text stays as it is.
 func Harmless(s string) string {
-	if plainText(s) {
-		return s
-	}
 	s = strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {
 			return r
@@ -47,16 +44,6 @@ func Harmless(s string) string {
 			b.WriteByte('<')
 		}
 	}
-}
-
-// plainText reports text that has nothing to look at.
-func plainText(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c == '<' || c >= 0x7f || c < ' ' && c != '\n' && c != '\t' {
-			return false
-		}
-	}
-	return true
 }
 
 // hidden reports characters that are not seen and change what is read: marks of direction, and the tag characters of

@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"strings"
 	"unicode/utf8"
 
 	"github.com/tidemark-ai/tidemark/internal/json"
@@ -54,19 +55,11 @@ func fieldOf(m *jsonscan.Member) Field {
 }
 
 // nameOf decodes the name of a member.
-func nameOf(m *jsonscan.Member) string {
-	if name := known(m.Name); name != "" {
-		return name
+func nameOf(m *jsonscan.Member) (name string) {
+	if !m.Escaped && utf8.Valid(m.Name) {
+		return string(m.Name)
 	}
-	var name string
-	switch {
-	case m.Escaped:
-		_ = json.Unmarshal([]byte(`"`+string(m.Name)+`"`), &name) // it was scanned
-	case utf8.Valid(m.Name):
-		name = string(m.Name)
-	default:
-		name = string([]rune(string(m.Name))) // as encoding/json reads it
-	}
+	_ = json.Unmarshal([]byte(`"`+string(m.Name)+`"`), &name) // it was scanned
 	return name
 }
 
@@ -105,7 +98,7 @@ func member(s *jsonscan.Scanner, f Field, inner *[]Field) bool {
 
 // record lists a field beyond the bound: only one with a known name, and of equal ones the last.
 func record(fields *[]Field, f Field) {
-	if known([]byte(f.Name)) == "" {
+	if !knownNames[f.Name] {
 		return
 	}
 	for i := len(*fields) - 1; i >= MaxFields; i-- {
@@ -128,25 +121,16 @@ func lookup(fields []Field, name string) (Field, bool) {
 	return Field{}, false
 }
 
-// knownNames are names of fields and types that real logs repeat on every line. It is only read.
-var knownNames = names("type", "subtype", "uuid", "parentUuid", "logicalParentUuid", "isSidechain", "isMeta",
-	"isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage", "sessionId", "timestamp", "cwd", "version",
-	"gitBranch", "userType", "slug", "requestId", "message", "id", "role", "model", "content", "usage", "stop_reason",
-	"stop_sequence", "toolUseResult", "sourceToolAssistantUUID", "toolUseID", "parentToolUseID", "data", "operation",
-	"leafUuid", "summary", "snapshot", "messageId", "isSnapshotUpdate", "compactMetadata", "level", "thinkingMetadata",
-	"todos", "permissionMode", "agentId", "customTitle", "aiTitle", "user", "assistant", "system", "progress",
-	"attachment", "file-history-snapshot", "queue-operation", "compact_boundary", "microcompact_boundary",
-	"text", "name", "input", "tool_use_id", "is_error", "thinking", "signature", "source", "tool_use", "tool_result",
-	"image", "document", "redacted_thinking", "input_tokens", "output_tokens", "cache_read_input_tokens",
-	"cache_creation_input_tokens")
-
-func names(list ...string) map[string]string {
-	known := make(map[string]string, len(list))
-	for _, n := range list {
-		known[n] = n
+// knownNames are the names of fields that this package, or who reads by it, looks for. It is only read.
+var knownNames = func() map[string]bool {
+	known := map[string]bool{}
+	for _, n := range strings.Fields(`type subtype uuid parentUuid logicalParentUuid isSidechain isMeta
+		isCompactSummary isVisibleInTranscriptOnly isApiErrorMessage sessionId timestamp cwd version
+		gitBranch userType slug requestId message id role model content usage stop_reason
+		stop_sequence toolUseResult sourceToolAssistantUUID toolUseID parentToolUseID data operation
+		leafUuid summary snapshot messageId isSnapshotUpdate compactMetadata level thinkingMetadata
+		todos permissionMode agentId customTitle aiTitle attachment`) {
+		known[n] = true
 	}
 	return known
-}
-
-// known returns b as a string, without an allocation, when it is a known name; else "".
-func known(b []byte) string { return knownNames[string(b)] }
+}()

@@ -61,13 +61,8 @@ func (l Line) Text(f Field) string {
 		return ""
 	}
 	b := l.Bytes(f)
-	if in := b[1 : len(b)-1]; bytes.IndexByte(in, '\\') < 0 {
-		if s := known(in); s != "" {
-			return s
-		}
-		if utf8.Valid(in) {
-			return string(in)
-		}
+	if in := b[1 : len(b)-1]; bytes.IndexByte(in, '\\') < 0 && utf8.Valid(in) {
+		return string(in)
 	}
 	var s string
 	if json.Unmarshal(b, &s) != nil {

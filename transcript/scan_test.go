@@ -163,19 +163,6 @@ func randomString(r *rand.Rand) string {
 	return b.String()
 }
 
-func TestKnownNamesAreFound(t *testing.T) {
-	for _, name := range []string{"type", "uuid", "message", "cache_creation_input_tokens"} {
-		if got := known([]byte(name)); got != name {
-			t.Errorf("%q is found as %q", name, got)
-		}
-	}
-	for _, name := range []string{"", "typf", "Type", "tyype"} {
-		if got := known([]byte(name)); got != "" {
-			t.Errorf("%q is found as %q", name, got)
-		}
-	}
-}
-
 func TestFieldsAreBounded(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`{"type":"a"`)

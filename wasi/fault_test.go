@@ -27,10 +27,6 @@ func TestFaults(t *testing.T) {
 	o.add(t, "hostile", hostile(t), limit(MaxTimeout))
 	o.add(t, "short", hostile(t), limit(300*time.Millisecond))
 	o.add(t, "small", hostile(t), limit(MaxTimeout), func(m *Manifest) { m.MemoryMB = 16 })
-	times := 2
-	if testing.Short() {
-		times = 1
-	}
 	for _, row := range []struct {
 		name, tool, do string
 		words          []string
@@ -45,10 +41,7 @@ func TestFaults(t *testing.T) {
 		{"stack overflow of Go", "hostile", "deep", []string{"failed"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			for range times { // a fresh instance, and one that waited
-				o.fails(t, row.tool, fmt.Sprintf(`{"do":%q}`, row.do), row.words...)
-				o.filled(t, row.tool)
-			}
+			o.fails(t, row.tool, fmt.Sprintf(`{"do":%q}`, row.do), row.words...)
 		})
 	}
 	o.says(t, "hostile", `{"do":"say","text":"still here"}`, "still here")
@@ -72,17 +65,13 @@ func TestTraps(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			o.add(t, row.name, row.module, limit(row.limit), func(m *Manifest) { m.MemoryMB = 8 })
 			o.fails(t, row.name, `{}`, row.words)
-			if n := o.filled(t, row.name); n != 0 {
-				t.Errorf("%d instances wait of a module that never reads", n)
-			}
-			o.fails(t, row.name, `{}`, row.words)
 		})
 	}
 	o.add(t, "nothing", raw(0))
 	o.says(t, "nothing", `{}`, "(nothing ended well and wrote nothing)")
 }
 
-// TestEarly: what a module does before it reads its input costs nothing while nobody calls.
+// TestEarly: a module need not read its input, and sees its mount as it is at the call.
 func TestEarly(t *testing.T) {
 	data := t.TempDir()
 	write(t, filepath.Join(data, "a.txt"), "first")
@@ -100,18 +89,8 @@ func TestEarly(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			o.add(t, row.name, hostile(t), limit(row.limit), mounted)
-			for range maxStrikes + 1 {
-				if text, isError := o.run(t, row.name, `{}`); isError != row.isError || !strings.Contains(text, row.want) {
-					t.Errorf("%q (is_error %t), want %q", text, isError, row.want)
-				}
-				if n := o.filled(t, row.name); n != 0 {
-					t.Errorf("%d instances wait", n)
-				}
-			}
-			o.mu.Lock()
-			defer o.mu.Unlock()
-			if tool := o.all[row.name]; tool.strikes < maxStrikes || tool.live != 0 {
-				t.Errorf("%d strikes, %d instances live: want it to go without, and none", tool.strikes, tool.live)
+			if text, isError := o.run(t, row.name, `{}`); isError != row.isError || !strings.Contains(text, row.want) {
+				t.Errorf("%q (is_error %t), want %q", text, isError, row.want)
 			}
 		})
 	}
@@ -232,24 +211,16 @@ func TestCancelled(t *testing.T) {
 	if _, err := o.Call(ctx, call("hostile", `{"do":"loop"}`)); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want it not to run", err)
 	}
-	o.filled(t, "hostile")
-	if n := o.live("hostile"); n > idlePerTool {
+	if n := o.atWork(); n != 0 {
 		t.Errorf("%d instances live", n)
 	}
 }
 
-// live counts the instances of a tool that have not ended.
-func (o opened) live(name string) int {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.all[name].live
-}
-
-// atWork counts the instances that have their input, or start.
+// atWork counts the instances that have not ended.
 func (o opened) atWork() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return len(o.running) - o.idle
+	return len(o.running)
 }
 
 // TestClosed: closing ends what runs, and later calls are told so.

@@ -14,7 +14,7 @@ import (
 	"github.com/tidemark-ai/tidemark/channel"
 	"github.com/tidemark-ai/tidemark/episodes"
 	"github.com/tidemark-ai/tidemark/host/native"
-	"github.com/tidemark-ai/tidemark/mcp/sdk"
+	"github.com/tidemark-ai/tidemark/mcp/stdio"
 	"github.com/tidemark-ai/tidemark/paging"
 	"github.com/tidemark-ai/tidemark/proxy"
 	"github.com/tidemark-ai/tidemark/setup"
@@ -235,7 +235,7 @@ func (n *Node) openTools() (err error) {
 	transport := native.Transport()
 	n.tools = setup.Tools(n.Cfg, setup.ToolPorts{Reserved: BuiltInTools, Runtime: n.RT, Transport: transport, Logger: n.log, Version: VersionText(), Lookup: os.LookupEnv,
 		Start: func(s setup.ToolProcess) toolbox.Source {
-			c := &sdk.Client{Name: s.Name, Command: s.Command, Args: s.Args, Env: s.Env,
+			c := &stdio.Client{Name: s.Name, Command: s.Command, Args: s.Args, Env: s.Env,
 				MaxBytes: s.MaxBytes, Agent: VersionText(), Logger: n.log}
 			n.servers = append(n.servers, c)
 			return c

@@ -34,7 +34,7 @@ func readAll(tb testing.TB, text string) Contents {
 }
 
 func readChanged(text string, changes ...int64) (Contents, error) {
-	opus, err := cost.DefaultPrices().Find(cost.DefaultModel)
+	opus, err := cost.DefaultPrices().Find("opus")
 	if err != nil {
 		return Contents{}, err
 	}

@@ -260,11 +260,6 @@ func (s *Server) Await(ctx context.Context, n int) error {
 	return s.until(ctx, func() bool { return len(s.sent) >= n })
 }
 
-// AwaitReads waits until n messages were marked as read.
-func (s *Server) AwaitReads(ctx context.Context, n int) error {
-	return s.until(ctx, func() bool { return len(s.reads) >= n })
-}
-
 // newID makes the id of a message. The caller holds mu.
 func (s *Server) newID() string {
 	s.n++

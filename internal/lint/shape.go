@@ -23,8 +23,7 @@ var crowds = map[string]struct {
 	most int
 	why  string
 }{
-	"session.Session":     {601, "the rooms around the core are still methods of it"},
-	"proxy/stream.Filter": {69, "one pass over an answer, a method for each kind of event"},
+	"session.Session": {601, "the rooms around the core are still methods of it"},
 }
 
 // Bounds of the package session, which only fall.

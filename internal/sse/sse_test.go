@@ -9,6 +9,7 @@ import (
 	"testing/iotest"
 
 	tidemark "github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
 // events reads all events of a stream as "name|data" and returns what ended it.
@@ -108,7 +109,7 @@ func FuzzSSEReader(f *testing.F) {
 	f.Add("\xef\xbb\xbfdata\r\rdata: 2", []byte{})
 	f.Fuzz(func(t *testing.T, in string, sizes []byte) {
 		a, errA := events(strings.NewReader(in))
-		b, errB := events(&chopped{r: strings.NewReader(in), sizes: sizes})
+		b, errB := events(&tidemarktest.Chopped{R: strings.NewReader(in), Sizes: sizes})
 		if fmt.Sprintf("%q %v", a, errA) != fmt.Sprintf("%q %v", b, errB) {
 			t.Fatalf("chunked by %v: %q %v, whole: %q %v", sizes, b, errB, a, errA)
 		}
@@ -134,20 +135,4 @@ func FuzzSSEReader(f *testing.F) {
 			t.Fatalf("written anew %q reads as %q", a, c)
 		}
 	})
-}
-
-// chopped returns at most n bytes a read, with n from a cycle.
-type chopped struct {
-	r     io.Reader
-	sizes []byte
-	i     int
-}
-
-func (c *chopped) Read(p []byte) (int, error) {
-	n := len(p)
-	if len(c.sizes) > 0 {
-		n = min(n, int(c.sizes[c.i%len(c.sizes)])+1)
-		c.i++
-	}
-	return c.r.Read(p[:n])
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/provider"
 )
 
 // TestQueueBounded: frames whose text is not visible yet wait only up to a bound; their text is not lost.
@@ -106,12 +107,12 @@ func TestFigures(t *testing.T) {
 		`{"input_tokens":5,"output_tokens":-3,"cache_read_input_tokens":-1}`: {Input: 5},
 		`{"input_tokens":5,"cache_creation_input_tokens":0}`:                 {Input: 5},
 	} {
-		if u, reported := messagesUsage([]byte(in)); u != want || !reported {
+		if u, reported := provider.MessagesUsage([]byte(in)); u != want || !reported {
 			t.Errorf("%s: %+v, reported %t", in, u, reported)
 		}
 	}
-	for _, in := range []string{`{"input_tokens":-5}`, `{}`, ``, `[]`, `{"input_tokens":"5"}`} {
-		if u, reported := messagesUsage([]byte(in)); u != (tidemark.Usage{}) || reported {
+	for _, in := range []string{`{"input_tokens":-5}`, `{}`, ``, `[]`, `{"input_tokens":"five"}`} {
+		if u, reported := provider.MessagesUsage([]byte(in)); u != (tidemark.Usage{}) || reported {
 			t.Errorf("%s: %+v, reported %t", in, u, reported)
 		}
 	}

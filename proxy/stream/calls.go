@@ -32,7 +32,7 @@ func (f *Filter) chatCall(raw []byte, whole bool) (out []byte, same bool) {
 		return raw, true
 	}
 	index, numbered := number(at[0].Of(raw))
-	p := f.slot(index, numbered, text(at[1].Of(raw)), whole)
+	p := f.leg.slot(index, numbered, text(at[1].Of(raw)), whole)
 	if p == nil {
 		f.leg.odd = true
 		return raw, true
@@ -44,7 +44,7 @@ func (f *Filter) chatCall(raw []byte, whole bool) (out []byte, same bool) {
 	late := p.kind == unsure && p.changed
 	p.changed = true
 	if p.kind == unsure {
-		f.decide(p, text(name))
+		f.leg.decide(p, text(name), &f.o)
 	}
 	p.argue(args)
 	switch {
@@ -60,18 +60,18 @@ func (f *Filter) chatCall(raw []byte, whole bool) (out []byte, same bool) {
 }
 
 // decide says whose a call is by its name.
-func (f *Filter) decide(p *part, name string) {
+func (l *leg) decide(p *part, name string, o *Options) {
 	if name == "" {
 		return
 	}
 	before := 0
-	for _, o := range f.leg.parts {
-		if o.kind == phantom && o != p {
+	for _, other := range l.parts {
+		if other.kind == phantom && other != p {
 			before++
 		}
 	}
 	p.name, p.kind, p.to = name, theirs, max(0, p.index-before)
-	if f.phantom(name) {
+	if o.phantom(name) {
 		p.kind = phantom
 	}
 }
@@ -91,8 +91,8 @@ func (p *part) argue(args []byte) {
 
 // slot returns the call that a piece belongs to. Pieces are told apart by index; some servers send none,
 // or 0 for all, and begin each call with its id.
-func (f *Filter) slot(index int, numbered bool, id string, whole bool) *part {
-	parts := f.leg.parts[1:]
+func (l *leg) slot(index int, numbered bool, id string, whole bool) *part {
+	parts := l.parts[1:]
 	for i := len(parts) - 1; i >= 0 && !whole; i-- {
 		p := parts[i]
 		if numbered && p.index != index {
@@ -114,7 +114,7 @@ func (f *Filter) slot(index int, numbered bool, id string, whole bool) *part {
 		index = len(parts)
 	}
 	p := &part{kind: unsure, index: index, id: id}
-	f.leg.parts = append(f.leg.parts, p)
+	l.parts = append(l.parts, p)
 	return p
 }
 

@@ -76,7 +76,7 @@ func (f *Filter) chatFrame(fr frame) {
 		return
 	case !isNull(c.fault.Of(fr.data)):
 		f.shut(f.gate)
-		f.leg.fault = faultOf(c.fault.Of(fr.data))
+		f.leg.failed = true
 		f.pass(fr)
 		return
 	case c.count > 1 || there(c.index) && string(c.index.Of(fr.data)) != "0": // several answers at once are not looked into
@@ -130,10 +130,6 @@ func (f *Filter) chatPart(fr frame, c chunk, stripped bool, edits []edit) {
 		s = text(c.content.Of(data))
 		g.part.text = inner(g.part.text, c.content.Of(data))
 	}
-	if c.others > 0 && there(c.delta) {
-		d := c.delta.Of(data)
-		f.leg.thought = inner(f.leg.thought, valueOf(d, "reasoning_content"))
-	}
 	bare := c.others == 0 && !finish && !counts
 	switch {
 	case stripped && bare && s == "":
@@ -147,9 +143,9 @@ func (f *Filter) chatPart(fr frame, c chunk, stripped bool, edits []edit) {
 		return
 	}
 	if finish {
-		f.leg.stop = f.chatStop(text(c.finish.Of(data)))
+		f.leg.stop = f.leg.chatStop(text(c.finish.Of(data)))
 	}
-	ours := finish && f.ours()
+	ours := finish && f.leg.ours()
 	if s != "" && !g.done {
 		edits = f.along(g, c.content, s, edits, finish, ours)
 	} else if finish {
@@ -187,8 +183,8 @@ func (f *Filter) along(g *gate, at span, s string, edits []edit, last, held bool
 
 // chatStop is a finish reason in the words of the Messages API. Some servers say "stop" where there are
 // calls: what counts is whether there are any.
-func (f *Filter) chatStop(reason string) string {
-	ours, others := f.calls()
+func (l *leg) chatStop(reason string) string {
+	ours, others := l.calls()
 	switch {
 	case reason == "length" || reason == "model_length":
 		return stopLength

@@ -1,8 +1,6 @@
 package stream
 
 import (
-	"bytes"
-
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
@@ -11,16 +9,9 @@ const maxParts = 4096
 
 // messagesFrame takes an event of the Messages API.
 func (f *Filter) messagesFrame(fr frame) {
-	if index, at, said, ok := quickText(fr.data); ok {
-		if p := f.open(index); p != nil && p.kind == words {
-			p.text, p.changed = inner(p.text, said.Of(fr.data)), true
-			f.piece(p, fr, said, moved(p, at))
-			return
-		}
-	}
-	var at [7]span
+	var at [6]span
 	data := fr.data
-	if _, ok := pick(data, 0, []string{"type", "index", "delta", "content_block", "message", "usage", "error"}, at[:]); !ok {
+	if _, ok := pick(data, 0, []string{"type", "index", "delta", "content_block", "message", "usage"}, at[:]); !ok {
 		f.pass(fr)
 		return
 	}
@@ -40,43 +31,17 @@ func (f *Filter) messagesFrame(fr frame) {
 		f.hold(fr)
 	case is(typ, "error"):
 		f.shut(f.gate)
-		f.leg.fault = faultOf(at[6].Of(data))
+		f.leg.failed = true
 		f.pass(fr)
 	default:
 		f.pass(fr)
 	}
 }
 
-// quickText reads the delta of a text, of which nearly all of a stream consists, in the very form in which
-// the API sends it. words is the string with its quotes.
-func quickText(data []byte) (index int, at, words span, ok bool) {
-	const head, middle = `{"type":"content_block_delta","index":`, `,"delta":{"type":"text_delta","text":`
-	if !bytes.HasPrefix(data, []byte(head)) {
-		return 0, at, words, false
-	}
-	i := bytes.IndexByte(data[len(head):min(len(data), len(head)+8)], ',')
-	if i < 0 {
-		return 0, at, words, false
-	}
-	at = span{From: len(head), To: len(head) + i}
-	if index, ok = number(at.Of(data)); !ok || !bytes.HasPrefix(data[at.To:], []byte(middle)) {
-		return 0, at, words, false
-	}
-	words.From = at.To + len(middle)
-	if words.From >= len(data) || data[words.From] != '"' {
-		return 0, at, words, false
-	}
-	c := over(data, words.From)
-	ok = c.String() != nil
-	words.To = c.At()
-	rest := bytes.TrimRight(data[words.To:], " ")
-	return index, at, words, ok && string(rest) == "}}"
-}
-
 // open finds the block with an index that has no end yet.
-func (f *Filter) open(index int) *part {
-	for i := len(f.leg.parts) - 1; i >= 0; i-- {
-		if p := f.leg.parts[i]; p.index == index {
+func (l *leg) open(index int) *part {
+	for i := len(l.parts) - 1; i >= 0; i-- {
+		if p := l.parts[i]; p.index == index {
 			if p.open {
 				return p
 			}
@@ -94,18 +59,9 @@ func moved(p *part, at span) []edit {
 	return []edit{{Span: at, With: decimal(p.to)}}
 }
 
-// piece sends a delta with text.
-func (f *Filter) piece(p *part, fr frame, at span, edits []edit) {
-	if p.gate == nil || p.gate.done {
-		f.pass(fr, edits...)
-		return
-	}
-	f.text(p.gate, fr, text(at.Of(fr.data)), at, edits)
-}
-
 func (f *Filter) blockDelta(fr frame, index, delta span) {
 	n, ok := number(index.Of(fr.data))
-	p := f.open(n)
+	p := f.leg.open(n)
 	if !ok || p == nil || !isObject(delta.Of(fr.data)) {
 		f.pass(fr)
 		return
@@ -139,7 +95,7 @@ func (f *Filter) blockDelta(fr frame, index, delta span) {
 func (f *Filter) blockStart(fr frame, index, block span) {
 	f.force(f.gate)
 	n, ok := number(index.Of(fr.data))
-	p, is := f.newPart(n, block.Of(fr.data))
+	p, is := f.o.newPart(n, block.Of(fr.data))
 	if !ok || !is || len(f.leg.parts) >= maxParts {
 		f.leg.odd = true
 		f.pass(fr)
@@ -184,7 +140,7 @@ func (f *Filter) blockText(p *part, fr frame, block span, edits []edit) {
 
 func (f *Filter) blockStop(fr frame, index span) {
 	n, ok := number(index.Of(fr.data))
-	p := f.open(n)
+	p := f.leg.open(n)
 	if !ok || p == nil {
 		f.pass(fr)
 		return
@@ -231,7 +187,7 @@ func (f *Filter) messageDelta(fr frame, delta, usage span) {
 			edits = insert(edits, edit{Span: usage, With: addUsage(f.total, f.leg.usage)})
 		}
 	}
-	if !f.ours() {
+	if !f.leg.ours() {
 		if stop != "" && !f.spoke && f.mute() {
 			f.speak()
 		}
@@ -245,14 +201,14 @@ func (f *Filter) messageDelta(fr frame, delta, usage span) {
 }
 
 // ours says whether the leg stopped for calls of ours and no others.
-func (f *Filter) ours() bool {
-	ours, others := f.calls()
-	return ours > 0 && others == 0 && f.leg.stop == stopTool
+func (l *leg) ours() bool {
+	ours, others := l.calls()
+	return ours > 0 && others == 0 && l.stop == stopTool
 }
 
 // calls counts the calls of a leg.
-func (f *Filter) calls() (ours, others int) {
-	for _, p := range f.leg.parts {
+func (l *leg) calls() (ours, others int) {
+	for _, p := range l.parts {
 		switch p.kind {
 		case phantom:
 			ours++
@@ -272,16 +228,4 @@ func (f *Filter) delta(g *gate, s string) []byte {
 	data = append(data, `,"delta":{"type":"text_delta","text":`...)
 	data = append(json.AppendString(data, s), '}', '}')
 	return f.event("content_block_delta", data)
-}
-
-// faultOf reads the object of an error.
-func faultOf(raw []byte) *Error {
-	if !isObject(raw) {
-		return &Error{Message: text(raw)}
-	}
-	e := &Error{Type: text(valueOf(raw, "type")), Message: text(valueOf(raw, "message"))}
-	if e.Type == "" {
-		e.Type = text(valueOf(raw, "code"))
-	}
-	return e
 }

@@ -40,7 +40,7 @@ type part struct {
 
 // newPart begins a block with what a content_block_start says, or with a block that is whole. ok is false
 // for what is no block.
-func (f *Filter) newPart(index int, raw []byte) (p *part, ok bool) {
+func (o *Options) newPart(index int, raw []byte) (p *part, ok bool) {
 	var at [4]span
 	if _, ok := pick(raw, 0, []string{"type", "id", "name", "text"}, at[:]); !ok || !quoted(at[0].Of(raw)) {
 		return nil, false
@@ -53,7 +53,7 @@ func (f *Filter) newPart(index int, raw []byte) (p *part, ok bool) {
 		p.kind = thinking
 	case tidemark.TypeToolUse:
 		p.id, p.name, p.kind = text(at[1].Of(raw)), text(at[2].Of(raw)), theirs
-		if f.phantom(p.name) {
+		if o.phantom(p.name) {
 			p.kind = phantom
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/provider"
 	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
@@ -120,7 +121,7 @@ func TestUsageSums(t *testing.T) {
 		`{"completion_tokens":1}`: {Output: 1}, `{"prompt_tokens":1}`: {Input: 1},
 		`{"prompt_tokens":0,"completion_tokens":0}`: {}, `{"prompt_tokens":-1,"completion_tokens":5}`: {}, `{"prompt_tokens":5,"completion_tokens":-1}`: {}, `{}`: {}, ``: {}, `[]`: {},
 	} {
-		if u, reported := chatUsage([]byte(raw)); u != want || reported != (want != tidemark.Usage{}) {
+		if u, reported := provider.ChatUsage([]byte(raw)); u != want || reported != (want != tidemark.Usage{}) {
 			t.Errorf("%s: %+v, %t", raw, u, reported)
 		}
 	}

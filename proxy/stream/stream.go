@@ -58,12 +58,7 @@ type Leg struct {
 	Whole    bool   // the reason to stop came, no block is open, all of it could be read
 	ID       string // of the answer, as the API gave it
 	Model    string
-	Thoughts string // reasoning_content of chat completions, which is no block
-	Error    *Error // that came within the answer
 }
-
-// Error is an error that the API told of in an answer that had begun.
-type Error struct{ Type, Message string }
 
 // Again reports whether the model waits for answers to calls of ours and nothing else: a continuation is
 // due.
@@ -76,7 +71,6 @@ type Place struct {
 	Visible  int // so many blocks of Seen that are not thinking stand before it,
 	Thinking int // and behind those so many of thinking
 	Offset   int // and of the text behind these so many bytes (chat, where the texts of all legs are one)
-	Leg      int // from 0
 	Calls    []tidemark.Block
 	Blocks   []tidemark.Block // text that was nothing but tags; it stood before Calls
 	Split    bool             // the answer ended here, and the next one followed on the results of Calls, which are all of it
@@ -137,8 +131,7 @@ type leg struct {
 	stop    string
 	usage   []byte
 	head    []byte // chat: what a chunk says beside its choices
-	thought []byte // chat
-	fault   *Error
+	failed  bool   // an error came within the answer
 	streams bool
 	pass    bool // what is left passes unread
 	odd     bool // something could not be read
@@ -297,7 +290,7 @@ func (f *Filter) Break(kind, message string) []byte {
 }
 
 // phantom says whether calls of a tool are ours.
-func (f *Filter) phantom(name string) bool { return f.o.Phantom != nil && f.o.Phantom(name) }
+func (o *Options) phantom(name string) bool { return o.Phantom != nil && o.Phantom(name) }
 
 // fresh makes room for what is given next.
 func (f *Filter) fresh() {
@@ -392,7 +385,7 @@ func (f *Filter) frame(fr frame) {
 }
 
 // event is an event of our own, in the manner of those that came.
-func (f *Filter) event(name string, data []byte) []byte {
+func (f *framer) event(name string, data []byte) []byte {
 	var out []byte
 	if f.name {
 		out = append(append(append(out, "event: "...), name...), f.eol...)

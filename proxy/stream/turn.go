@@ -5,17 +5,17 @@ import (
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/provider"
 )
 
 // collect makes a leg of what came, and notes what of it the client saw.
 func (f *Filter) collect() Leg {
 	l := &f.leg
-	out := Leg{Message: tidemark.Message{Role: tidemark.Assistant}, Stop: l.stop, ID: l.id, Model: l.model, Error: l.fault,
-		Thoughts: text(whole(l.thought))}
+	out := Leg{Message: tidemark.Message{Role: tidemark.Assistant}, Stop: l.stop, ID: l.id, Model: l.model}
 	if f.o.Dialect == Chat {
-		out.Usage, out.Reported = chatUsage(l.usage)
+		out.Usage, out.Reported = provider.ChatUsage(l.usage)
 	} else {
-		out.Usage, out.Reported = messagesUsage(l.usage)
+		out.Usage, out.Reported = provider.MessagesUsage(l.usage)
 	}
 	for i, p := range l.parts {
 		if p.kind == unsure || f.o.Dialect == Chat && p.kind == words && len(p.text) == 0 {
@@ -44,7 +44,7 @@ func (f *Filter) collect() Leg {
 	if f.o.Dialect == Chat {
 		f.words = append(f.words, l.gate.shown...)
 	}
-	out.Whole = l.stop != "" && l.fault == nil && !l.odd && !l.pass && f.err == nil
+	out.Whole = l.stop != "" && !l.failed && !l.odd && !l.pass && f.err == nil
 	return out
 }
 
@@ -71,7 +71,7 @@ func (f *Filter) see(p *part, b tidemark.Block) {
 	case p.kind == phantom:
 		at.Calls = append(at.Calls, b)
 	case len(at.Calls) > 0: // blocks stand before calls
-		f.places = append(f.places, Place{Visible: f.blocks, Thinking: f.behind, Offset: f.chatText, Leg: len(f.legs), Blocks: []tidemark.Block{b}})
+		f.places = append(f.places, Place{Visible: f.blocks, Thinking: f.behind, Offset: f.chatText, Blocks: []tidemark.Block{b}})
 	default:
 		at.Blocks = append(at.Blocks, b)
 	}
@@ -79,7 +79,7 @@ func (f *Filter) see(p *part, b tidemark.Block) {
 
 // place is where the client is now.
 func (f *Filter) place() *Place {
-	now := Place{Visible: f.blocks, Thinking: f.behind, Offset: f.chatText, Leg: len(f.legs)}
+	now := Place{Visible: f.blocks, Thinking: f.behind, Offset: f.chatText}
 	if n := len(f.places); n > f.last {
 		if p := &f.places[n-1]; p.Visible == now.Visible && p.Thinking == now.Thinking && p.Offset == now.Offset {
 			return p
@@ -92,7 +92,7 @@ func (f *Filter) place() *Place {
 // split notes that the last leg was continued: its calls end it.
 func (f *Filter) split() {
 	var kept []Place
-	end := Place{Visible: f.blocks, Thinking: f.behind, Offset: f.chatText, Leg: len(f.legs) - 1, Split: true}
+	end := Place{Visible: f.blocks, Thinking: f.behind, Offset: f.chatText, Split: true}
 	for _, p := range f.places[f.last:] {
 		end.Calls = append(end.Calls, p.Calls...)
 		p.Calls = nil

@@ -3,7 +3,6 @@ package stream
 import (
 	"strconv"
 
-	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
@@ -71,45 +70,4 @@ func add(a, b []byte) ([]byte, bool) {
 	}
 	sum := strconv.AppendFloat(nil, x+y, 'g', -1, 64)
 	return sum, json.Valid(sum) // the sum of two large numbers may be none
-}
-
-// messagesUsage reads the figures of the Messages API.
-func messagesUsage(raw []byte) (u tidemark.Usage, reported bool) {
-	var w struct {
-		Input         *tidemark.Tokens `json:"input_tokens"`
-		Output        *tidemark.Tokens `json:"output_tokens"`
-		CacheRead     *tidemark.Tokens `json:"cache_read_input_tokens"`
-		CacheCreation *tidemark.Tokens `json:"cache_creation_input_tokens"`
-	}
-	if len(raw) == 0 || json.Unmarshal(raw, &w) != nil {
-		return u, false
-	}
-	for _, f := range [...]struct{ to, from *tidemark.Tokens }{{&u.Input, w.Input}, {&u.Output, w.Output}, {&u.CacheRead, w.CacheRead}, {&u.CacheCreation, w.CacheCreation}} {
-		if f.from != nil && *f.from >= 0 {
-			*f.to = *f.from
-			reported = true
-		}
-	}
-	return u, reported
-}
-
-// chatUsage reads the figures of chat completions, whose prompt tokens include the cached ones.
-func chatUsage(raw []byte) (u tidemark.Usage, reported bool) {
-	var w struct {
-		Prompt     tidemark.Tokens `json:"prompt_tokens"`
-		Completion tidemark.Tokens `json:"completion_tokens"`
-		Details    *struct {
-			Cached tidemark.Tokens `json:"cached_tokens"`
-		} `json:"prompt_tokens_details"`
-		CacheHit tidemark.Tokens `json:"prompt_cache_hit_tokens"` // DeepSeek
-	}
-	if len(raw) == 0 || json.Unmarshal(raw, &w) != nil || w.Prompt < 0 || w.Completion < 0 || w.Prompt+w.Completion == 0 {
-		return u, false
-	}
-	cached := w.CacheHit
-	if w.Details != nil {
-		cached = max(cached, w.Details.Cached)
-	}
-	cached = min(max(cached, 0), w.Prompt)
-	return tidemark.Usage{Input: w.Prompt - cached, CacheRead: cached, Output: w.Completion}, true
 }

@@ -21,7 +21,7 @@ func (f *Filter) readWhole() {
 		l.usage = at[2].Of(data)
 	}
 	if !isNull(at[3].Of(data)) {
-		l.fault = faultOf(at[3].Of(data))
+		l.failed = true
 	}
 	if f.first == "" {
 		f.first = l.id
@@ -39,7 +39,7 @@ func (f *Filter) readWhole() {
 
 // wholeBlock takes a block that is whole.
 func (f *Filter) wholeBlock(raw []byte) bool {
-	p, ok := f.newPart(len(f.leg.parts), raw)
+	p, ok := f.o.newPart(len(f.leg.parts), raw)
 	if !ok || len(f.leg.parts) >= maxParts {
 		return false
 	}
@@ -78,14 +78,13 @@ func (f *Filter) wholeChat(choices []byte) bool {
 		f.close(g)
 		f.shifted = f.shifted || g.took()
 	}
-	f.leg.thought = inner(nil, valueOf(message, "reasoning_content"))
 	if calls := valueOf(message, "tool_calls"); len(calls) > 0 && calls[0] == '[' {
 		f.chatCalls(calls, true)
 	}
 	reason := ""
 	elements(choices, 0, func(s span) { reason = text(valueOf(s.Of(choices), "finish_reason")) })
 	if reason != "" {
-		f.leg.stop = f.chatStop(reason)
+		f.leg.stop = f.leg.chatStop(reason)
 	}
 	return true
 }
@@ -95,7 +94,7 @@ func (f *Filter) wholeChat(choices []byte) bool {
 func (f *Filter) assemble(t Turn) []byte {
 	last := &f.leg
 	again := f.legs[len(f.legs)-1].Again()
-	if last.odd || last.fault != nil || len(f.legs) == 1 && !f.shifted && !again {
+	if last.odd || last.failed || len(f.legs) == 1 && !f.shifted && !again {
 		return last.body
 	}
 	out := last.body
@@ -145,7 +144,7 @@ func (f *Filter) assembleChoices(choices []byte, again bool) []byte {
 func (f *Filter) theirCalls(calls []byte) []byte {
 	out := []byte{'['}
 	elements(calls, 0, func(s span) {
-		if f.phantom(text(valueOf(valueOf(s.Of(calls), "function"), "name"))) {
+		if f.o.phantom(text(valueOf(valueOf(s.Of(calls), "function"), "name"))) {
 			return
 		}
 		if len(out) > 1 {

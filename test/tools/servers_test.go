@@ -16,7 +16,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/config"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/mcp/sdk"
+	"github.com/tidemark-ai/tidemark/mcp/stdio"
 	"github.com/tidemark-ai/tidemark/setup"
 	"github.com/tidemark-ai/tidemark/tidemarktest"
 	"github.com/tidemark-ai/tidemark/toolbox"
@@ -107,7 +107,7 @@ func box(t *testing.T, native bool, document any) *toolbox.Box {
 	p := setup.ToolPorts{Runtime: tidemarktest.NewRuntime(t), Transport: transport}
 	if native {
 		p.Start = func(s setup.ToolProcess) toolbox.Source {
-			out := &sdk.Client{Name: s.Name, Command: s.Command, Args: s.Args, Env: s.Env, MaxBytes: s.MaxBytes}
+			out := &stdio.Client{Name: s.Name, Command: s.Command, Args: s.Args, Env: s.Env, MaxBytes: s.MaxBytes}
 			t.Cleanup(func() { _ = out.Close() }) // a process that was killed says so
 			return out
 		}
@@ -189,7 +189,7 @@ func TestEverythingHTTP(t *testing.T) {
 	for _, k := range []struct {
 		name   string
 		native bool
-	}{{"the SDK", true}, {"the small client", false}} {
+	}{{"natively", true}, {"as on a Worker", false}} {
 		t.Run(k.name, func(t *testing.T) {
 			port := freePort(t)
 			url, end := everything(t, port)

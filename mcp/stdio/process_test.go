@@ -2,7 +2,7 @@
 
 // Groups of processes are looked at in the way of Unix.
 
-package sdk_test
+package stdio_test
 
 import (
 	"bytes"
@@ -23,13 +23,13 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/mcp/sdk"
+	"github.com/tidemark-ai/tidemark/mcp/stdio"
 	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
 // TestMain is the server, too, where a test starts this program as one.
 func TestMain(m *testing.M) {
-	switch os.Getenv("SDK_TEST_SERVER") {
+	switch os.Getenv("STDIO_TEST_SERVER") {
 	case "":
 		os.Exit(m.Run())
 	case "dumb": // says nothing, and lets nobody end it
@@ -59,6 +59,7 @@ func TestMain(m *testing.M) {
 		err := cmd.Start()
 		return strconv.Itoa(cmd.Process.Pid), err
 	})
+	add("grow", func() (string, error) { add("grown", func() (string, error) { return "", nil }); return "", nil })
 	if err := s.Run(context.Background(), &gosdk.StdioTransport{}); err != nil {
 		os.Exit(1)
 	}
@@ -83,15 +84,15 @@ func (l *log) String() string {
 	return l.b.String()
 }
 
-func process(t *testing.T, kind string) (*sdk.Client, *log) {
+func process(t *testing.T, kind string) (*stdio.Client, *log) {
 	l := &log{}
-	c := &sdk.Client{Name: "probe", Command: os.Args[0], Env: []string{"SDK_TEST_SERVER=" + kind, "KEY=quite-secret"}, MaxBytes: 64 << 10,
+	c := &stdio.Client{Name: "probe", Command: os.Args[0], Env: []string{"STDIO_TEST_SERVER=" + kind, "KEY=quite-secret"}, MaxBytes: 64 << 10,
 		Logger: slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 	t.Cleanup(func() { _ = c.Close() }) // a process that was killed says so
 	return c, l
 }
 
-func ask(t *testing.T, c *sdk.Client, tool string) (string, error) {
+func ask(t *testing.T, c *stdio.Client, tool string) (string, error) {
 	ctx, stop := context.WithTimeoutCause(t.Context(), tidemarktest.Patience, tidemark.ErrTimeout)
 	defer stop()
 	b, err := c.Call(ctx, tidemark.ToolUse("call_1", tool, nil))
@@ -105,7 +106,7 @@ func ask(t *testing.T, c *sdk.Client, tool string) (string, error) {
 	return out, nil
 }
 
-func must(t *testing.T, c *sdk.Client, tool string) string {
+func must(t *testing.T, c *stdio.Client, tool string) string {
 	t.Helper()
 	out, err := ask(t, c, tool)
 	if err != nil {
@@ -135,12 +136,12 @@ func TestProcess(t *testing.T) {
 	t.Setenv("ANTHROPIC_API_KEY", "not-for-servers")
 	c, l := process(t, "all")
 	tools, err := c.Tools(t.Context())
-	if err != nil || len(tools) != 7 {
+	if err != nil || len(tools) != 8 {
 		t.Fatalf("%d tools, %v", len(tools), err)
 	}
 	for _, e := range strings.Split(must(t, c, "environ"), "\n") {
 		name, _, _ := strings.Cut(e, "=")
-		if !strings.Contains(" PATH HOME LANG SDK_TEST_SERVER KEY ", " "+name+" ") {
+		if !strings.Contains(" PATH HOME LANG STDIO_TEST_SERVER KEY ", " "+name+" ") {
 			t.Errorf("the process got %s", name)
 		}
 	}
@@ -205,6 +206,23 @@ func TestProcessHangs(t *testing.T) {
 	}
 }
 
+// TestProcessGrows: a process says when its list is another one.
+func TestProcessGrows(t *testing.T) {
+	c, _ := process(t, "all")
+	must(t, c, "pid")
+	_, before := c.Fresh()
+	must(t, c, "grow")
+	for end := time.Now().Add(tidemarktest.Patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if _, now := c.Fresh(); now > before {
+			if tools, err := c.Tools(t.Context()); err != nil || len(tools) != 9 {
+				t.Errorf("%d tools, %v", len(tools), err)
+			}
+			return
+		}
+	}
+	t.Error("nobody was told")
+}
+
 func TestProcessIdle(t *testing.T) {
 	c, _ := process(t, "all")
 	c.Idle = 50 * time.Millisecond
@@ -225,7 +243,7 @@ func TestNoServer(t *testing.T) {
 			t.Errorf("%s: %v", kind, err)
 		}
 	}
-	c := &sdk.Client{Name: "probe", Command: "/no/such/program"}
+	c := &stdio.Client{Name: "probe", Command: "/no/such/program"}
 	if _, err := c.Tools(t.Context()); !errors.Is(err, tidemark.ErrUnavailable) || !strings.Contains(err.Error(), "tools.mcp.probe.command") {
 		t.Errorf("%v", err)
 	}

@@ -1,6 +1,6 @@
-// Package sdk is the client of package mcp for servers that are processes on this machine, on the official SDK of the
-// Model Context Protocol. It is not for Workers. Begin with [Client].
-package sdk
+// Package stdio is the client of package mcp for servers that are processes on this machine. It starts a process when it is
+// first used, and again when it has ended, and is not for Workers. Begin with [Client].
+package stdio
 
 import (
 	"cmp"
@@ -11,11 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
-	gosdk "github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/host/native"
 	"github.com/tidemark-ai/tidemark/mcp"
 )
 
@@ -23,15 +20,10 @@ import (
 const (
 	DefaultMaxBytes = 4 << 20
 	DefaultIdle     = 5 * time.Minute // after which a process is stopped that nobody calls
-	maxPages        = 50
-	maxTools        = 1000
-	firstRestart    = time.Second // after a process has died; doubled with each
+	firstRestart    = time.Second     // after a process has died; doubled with each
 	lastRestart     = time.Minute
 	slack           = 64 << 10
 )
-
-// rejected is the code by which the SDK says that a request did not reach the server.
-const rejected = -32005
 
 // Client is one server. Its process is started when it is first used, and again when it has ended. Its methods may be
 // called at once.
@@ -51,16 +43,16 @@ type Client struct {
 	mu      sync.Mutex // guards the following
 	session *session
 	closed  bool
-	deaths  int       // since a call went well
-	after   time.Time // when the next process may be started
-	version string
-	ttl     time.Duration
+	deaths  int         // since a call went well
+	after   time.Time   // when the next process may be started
+	rpc     *mcp.Client // of the last process
 	change  int64
 }
 
-// session is one connection.
+// session is one process and what is spoken with it.
 type session struct {
-	*gosdk.ClientSession
+	*process
+	rpc    *mcp.Client
 	busy   int // calls in work, guarded by Client.mu
 	silent int // calls in a row that nothing answered, guarded the same
 	idle   *time.Timer
@@ -79,7 +71,10 @@ func (c *Client) log() *slog.Logger {
 func (c *Client) Version() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.version
+	if c.rpc == nil {
+		return ""
+	}
+	return c.rpc.Version()
 }
 
 // Fresh tells how long the last list is good, 0 where the server did not say, and a number that grows when it says
@@ -87,7 +82,10 @@ func (c *Client) Version() string {
 func (c *Client) Fresh() (ttl time.Duration, change int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.ttl, c.change
+	if c.rpc != nil {
+		ttl, _ = c.rpc.Fresh()
+	}
+	return ttl, c.change
 }
 
 // Close ends the connection, and the process. The client cannot be used after it.
@@ -113,68 +111,21 @@ func (s *session) end() error {
 // Tools lists what the server has.
 func (c *Client) Tools(ctx context.Context) ([]tidemark.Tool, error) {
 	var out []tidemark.Tool
-	ttl := time.Duration(0)
-	err := c.with(ctx, func(s *session) error {
-		out, ttl = nil, 0
-		cursor := ""
-		for range maxPages {
-			page, err := s.ListTools(ctx, &gosdk.ListToolsParams{Cursor: cursor})
-			if err != nil {
-				return err
-			}
-			for _, t := range page.Tools {
-				tool, err := toolOf(t)
-				if err != nil {
-					return err
-				}
-				out = append(out, tool)
-			}
-			if d := time.Duration(min(max(page.TTLMs, 0), int(time.Hour/time.Millisecond))) * time.Millisecond; d > 0 && (ttl == 0 || d < ttl) {
-				ttl = d
-			}
-			if page.NextCursor == "" || page.NextCursor == cursor || len(out) >= maxTools {
-				break
-			}
-			cursor = page.NextCursor
-		}
-		return nil
+	err := c.with(ctx, func(s *session) (err error) {
+		out, err = s.rpc.Tools(ctx)
+		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.ttl = ttl
-	return out[:min(len(out), maxTools)], nil
-}
-
-func toolOf(t *gosdk.Tool) (tidemark.Tool, error) {
-	schema, err := json.Marshal(t.InputSchema)
-	if err != nil {
-		return tidemark.Tool{}, fmt.Errorf("the schema of %.60q cannot be written: %w: %w", t.Name, err, tidemark.ErrUnavailable)
-	}
-	a := t.Annotations
-	return tidemark.Tool{Name: t.Name, Description: cmp.Or(t.Description, t.Title), InputSchema: schema,
-		Idempotent: a != nil && (a.ReadOnlyHint || a.IdempotentHint)}, nil
+	return out, err
 }
 
 // Call runs a tool. Its errors are those of mcp.Client.
 func (c *Client) Call(ctx context.Context, call tidemark.Block) (tidemark.Block, error) {
+	if len(call.Input) == 0 {
+		call.Input = []byte("{}")
+	}
 	var out tidemark.Block
-	err := c.with(ctx, func(s *session) error {
-		arguments := call.Input
-		if len(arguments) == 0 {
-			arguments = json.RawMessage("{}")
-		}
-		r, err := s.CallTool(ctx, &gosdk.CallToolParams{Name: call.Name, Arguments: arguments})
-		if err != nil {
-			return err
-		}
-		raw, err := json.Marshal(r)
-		if err != nil {
-			return fmt.Errorf("the result of the tool cannot be read: %w: %w", err, tidemark.ErrUnavailable)
-		}
-		out, err = mcp.Result(call.ID, raw)
+	err := c.with(ctx, func(s *session) (err error) {
+		out, err = s.rpc.Call(ctx, call)
 		return err
 	})
 	return out, err
@@ -187,8 +138,8 @@ func (c *Client) with(ctx context.Context, do func(*session) error) error {
 		return err
 	}
 	err = do(s)
-	c.release(s, err)
-	return meaning(ctx, err)
+	c.release(ctx, s, err)
+	return err
 }
 
 // connected returns the connection, made if there is none, and counts the caller in.
@@ -229,8 +180,7 @@ func (c *Client) connected(ctx context.Context) (*session, error) {
 	if c.closed {
 		return nil, errors.Join(fmt.Errorf("the server is stopping: %w", tidemark.ErrUnavailable), s.end())
 	}
-	c.session, s.busy = s, 1
-	c.version = s.InitializeResult().ProtocolVersion
+	c.session, c.rpc, s.busy = s, s.rpc, 1
 	return s, nil
 }
 
@@ -254,26 +204,27 @@ func (c *Client) died() {
 // mostSilent is how many calls in a row a process may leave without an answer: one that hangs would be asked for ever.
 const mostSilent = 3
 
-// release counts a caller out. A connection on which something else went wrong than the call itself is left.
-func (c *Client) release(s *session, err error) {
-	var said *jsonrpc.Error
-	sound := err == nil || errors.As(err, &said) || tidemark.Sentinel(err) != nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+// release counts a caller out. A process that answers no more is left.
+func (c *Client) release(ctx context.Context, s *session, err error) {
+	lost := false
+	select {
+	case <-s.done:
+		lost = true
+	default:
+	}
 	c.mu.Lock()
 	s.busy--
-	switch {
-	case err == nil || errors.As(err, &said):
+	if s.silent++; !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		s.silent = 0
-	case errors.Is(err, context.DeadlineExceeded):
-		s.silent++
 	}
-	lost := (!sound || s.silent >= mostSilent) && c.session == s
+	lost = (lost || s.silent >= mostSilent) && c.session == s
 	if lost {
 		c.session = nil
 	}
 	if err == nil {
 		c.deaths = 0
 	}
-	if sound && s.busy == 0 && c.session == s {
+	if s.busy == 0 && c.session == s {
 		c.rest(s)
 	}
 	c.mu.Unlock()
@@ -302,41 +253,26 @@ func (c *Client) rest(s *session) {
 	})
 }
 
-// connect makes a connection. It outlives ctx.
+// connect starts the process and finds out how it wants to be spoken to. It outlives ctx.
 func (c *Client) connect(ctx context.Context) (*session, error) {
-	client := gosdk.NewClient(&gosdk.Implementation{Name: "tidemark", Version: cmp.Or(c.Agent, "dev")}, &gosdk.ClientOptions{
-		Capabilities:   &gosdk.ClientCapabilities{}, // no roots, no sampling, no questions
-		MultiRoundTrip: &gosdk.MultiRoundTripOptions{Disabled: true},
-		ToolListChangedHandler: func(context.Context, *gosdk.ToolListChangedRequest) {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			c.change++
-		},
-	})
 	p, err := c.start()
 	if err != nil {
 		return nil, err
 	}
-	cs, err := client.Connect(ctx, p, nil)
-	if err != nil {
-		_ = p.Close() // the SDK does not close what it could not speak to
-		return nil, meaning(ctx, err)
+	rpc := &mcp.Client{Name: c.Name, URL: "http://stdio", Transport: p, Runtime: native.NewRuntime(c.Logger), MaxBytes: c.maxBytes(), Agent: c.Agent}
+	if err := rpc.Meet(ctx); err != nil {
+		_ = p.Close() // nobody else knows of it
+		return nil, err
 	}
-	return &session{ClientSession: cs}, nil
+	if rpc.Version() == mcp.Stateless {
+		go rpc.Listen(context.WithoutCancel(ctx)) // it ends with the process
+	}
+	return &session{process: p, rpc: rpc}, nil
 }
 
-// meaning is an error as package mcp has it.
-func meaning(ctx context.Context, err error) error {
-	var said *jsonrpc.Error
-	switch {
-	case err == nil:
-		return nil
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case errors.As(err, &said) && said.Code != rejected:
-		return mcp.Refused(int(said.Code), mcp.Quote(said.Message, ""))
-	case tidemark.Sentinel(err) != nil:
-		return err
-	}
-	return fmt.Errorf("the server cannot be reached: %s: %w", mcp.Quote(err.Error(), ""), tidemark.ErrUnavailable)
+// listChanged counts the lists that a process says are others now.
+func (c *Client) listChanged() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.change++
 }
