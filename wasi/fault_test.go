@@ -27,6 +27,10 @@ func TestFaults(t *testing.T) {
 	o.add(t, "hostile", hostile(t), limit(MaxTimeout))
 	o.add(t, "short", hostile(t), limit(300*time.Millisecond))
 	o.add(t, "small", hostile(t), limit(MaxTimeout), func(m *Manifest) { m.MemoryMB = 16 })
+	times := 2
+	if testing.Short() {
+		times = 1
+	}
 	for _, row := range []struct {
 		name, tool, do string
 		words          []string
@@ -41,7 +45,10 @@ func TestFaults(t *testing.T) {
 		{"stack overflow of Go", "hostile", "deep", []string{"failed"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			o.fails(t, row.tool, fmt.Sprintf(`{"do":%q}`, row.do), row.words...)
+			for range times { // a fresh instance, and one that waited
+				o.fails(t, row.tool, fmt.Sprintf(`{"do":%q}`, row.do), row.words...)
+				o.filled(t, row.tool)
+			}
 		})
 	}
 	o.says(t, "hostile", `{"do":"say","text":"still here"}`, "still here")
@@ -65,13 +72,17 @@ func TestTraps(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			o.add(t, row.name, row.module, limit(row.limit), func(m *Manifest) { m.MemoryMB = 8 })
 			o.fails(t, row.name, `{}`, row.words)
+			if n := o.filled(t, row.name); n != 0 {
+				t.Errorf("%d instances wait of a module that never reads", n)
+			}
+			o.fails(t, row.name, `{}`, row.words)
 		})
 	}
 	o.add(t, "nothing", raw(0))
 	o.says(t, "nothing", `{}`, "(nothing ended well and wrote nothing)")
 }
 
-// TestEarly: a module need not read its input, and sees its mount as it is at the call.
+// TestEarly: what a module does before it reads its input costs nothing while nobody calls.
 func TestEarly(t *testing.T) {
 	data := t.TempDir()
 	write(t, filepath.Join(data, "a.txt"), "first")
@@ -89,8 +100,18 @@ func TestEarly(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			o.add(t, row.name, hostile(t), limit(row.limit), mounted)
-			if text, isError := o.run(t, row.name, `{}`); isError != row.isError || !strings.Contains(text, row.want) {
-				t.Errorf("%q (is_error %t), want %q", text, isError, row.want)
+			for range maxStrikes + 1 {
+				if text, isError := o.run(t, row.name, `{}`); isError != row.isError || !strings.Contains(text, row.want) {
+					t.Errorf("%q (is_error %t), want %q", text, isError, row.want)
+				}
+				if n := o.filled(t, row.name); n != 0 {
+					t.Errorf("%d instances wait", n)
+				}
+			}
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			if tool := o.all[row.name]; tool.strikes < maxStrikes || tool.live != 0 {
+				t.Errorf("%d strikes, %d instances live: want it to go without, and none", tool.strikes, tool.live)
 			}
 		})
 	}
@@ -211,16 +232,24 @@ func TestCancelled(t *testing.T) {
 	if _, err := o.Call(ctx, call("hostile", `{"do":"loop"}`)); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want it not to run", err)
 	}
-	if n := o.atWork(); n != 0 {
+	o.filled(t, "hostile")
+	if n := o.live("hostile"); n > idlePerTool {
 		t.Errorf("%d instances live", n)
 	}
 }
 
-// atWork counts the instances that have not ended.
+// live counts the instances of a tool that have not ended.
+func (o opened) live(name string) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.all[name].live
+}
+
+// atWork counts the instances that have their input, or start.
 func (o opened) atWork() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return len(o.running)
+	return len(o.running) - o.idle
 }
 
 // TestClosed: closing ends what runs, and later calls are told so.

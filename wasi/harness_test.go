@@ -156,6 +156,24 @@ func (o opened) says(t testing.TB, name, input, want string) {
 	}
 }
 
+// filled waits until nothing is started in advance any more.
+func (o opened) filled(t testing.TB, name string) (idle int) {
+	t.Helper()
+	for {
+		o.mu.Lock()
+		tool := o.all[name]
+		filling, idle := tool.filling, len(tool.idle)
+		o.mu.Unlock()
+		if !filling {
+			return idle
+		}
+		func() {
+			o.filler.Lock() // held while one starts
+			defer o.filler.Unlock()
+		}()
+	}
+}
+
 // raw assembles a module of one function, _start, with a memory of pages (https://webassembly.github.io/spec/core/binary/).
 func raw(pages int, code ...byte) []byte {
 	return module("_start", nil, pages, code...)

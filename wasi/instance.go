@@ -20,6 +20,8 @@ import (
 var (
 	errTime   = errors.New("time limit")
 	errOutput = errors.New("output limit")
+	errIdle   = errors.New("not needed any more")
+	errSlow   = errors.New("does not read its input at its start")
 	errClosed = errors.New("the tools are closed")
 )
 
@@ -35,20 +37,25 @@ const (
 type instance struct {
 	life context.Context //nolint:containedctx // of the run, which outlives none of its callers' contexts
 	end  context.CancelCauseFunc
+	feed chan []byte   // the input, once
+	wait chan struct{} // closed when it waits for input
 	done chan struct{} // closed when it has ended
+	born time.Time
 
 	in     stdin
 	out    writer
 	errs   ends
+	early  bool // it opened a file before it read; written before wait or done is closed
+	fed    bool // of the instance's goroutine alone
 	memory int64
 	err    error // how the module ended; this and memory are written before done is closed
 }
 
 // start begins a run. left is called at its end, before done is closed.
-func (e *engine) start(name string, l limits, root *os.Root, input []byte, left func(*instance)) *instance {
-	in := &instance{done: make(chan struct{})}
+func (e *engine) start(name string, l limits, root *os.Root, left func(*instance)) *instance {
+	in := &instance{feed: make(chan []byte, 1), wait: make(chan struct{}), done: make(chan struct{}), born: time.Now()}
 	in.life, in.end = context.WithCancelCause(context.Background())
-	in.in = stdin{in.life, input}
+	in.in.of = in
 	in.out = writer{most: l.output, over: func() { in.end(errOutput) }}
 	in.errs.life = in.life
 	go func() {
@@ -66,7 +73,7 @@ func (in *instance) run(e *engine, name string, root *os.Root) error {
 		WithStdin(&in.in).WithStdout(&in.out).WithStderr(&in.errs).
 		WithSysWalltime().WithSysNanotime().WithNanosleep(in.sleep).WithRandSource(rand.Reader)
 	if root != nil {
-		m := &mount{root: root, ctx: in.life}
+		m := &mount{root: root, ctx: in.life, used: func() { in.early = in.early || !in.fed }}
 		fs := wazero.NewFSConfig().(sysfs.FSConfig).WithSysFSMount(m.forGuest(), guestMount) //nolint:forcetypeassert // it says so
 		config = config.WithFSConfig(fs)
 	}
@@ -91,19 +98,29 @@ func (in *instance) sleep(ns int64) {
 	}
 }
 
-// stdin gives the input.
+// stdin gives the input once it is there. The first read is where an instance waits in advance.
 type stdin struct {
-	life context.Context //nolint:containedctx // of the instance, which ends its reading
+	of   *instance
 	data []byte
 }
 
 // Read implements io.Reader.
 func (s *stdin) Read(p []byte) (int, error) {
-	if s.life.Err() != nil {
-		return 0, syscall.EIO
+	if in := s.of; !in.fed {
+		close(in.wait)
+		select {
+		case s.data = <-in.feed:
+			in.fed = true
+		case <-in.life.Done():
+			in.fed = true
+			return 0, syscall.EIO
+		}
 	}
 	n := copy(p, s.data)
 	s.data = s.data[n:]
+	if s.of.life.Err() != nil {
+		return 0, syscall.EIO
+	}
 	return n, nil // 0 is the end, to wazero
 }
 

@@ -71,6 +71,7 @@ func openMount(m Manifest, home string) (*os.Root, error) {
 type mount struct {
 	root *os.Root
 	ctx  context.Context //nolint:containedctx // the life of the instance, which ends its reading
+	used func()          // told of each open
 	open atomic.Int32
 }
 
@@ -92,6 +93,7 @@ func (r readOnly) OpenFile(path string, flag experimentalsys.Oflag, perm fs.File
 
 // Open implements fs.FS. A pipe or a device is refused before it is opened: the open itself could wait for ever.
 func (m *mount) Open(name string) (fs.File, error) {
+	m.used()
 	if !fs.ValidPath(name) {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: syscall.EPERM}
 	}

@@ -17,6 +17,7 @@ type Run struct {
 	Took   time.Duration // from the call to the result, waiting for a place included
 	Memory int64         // of the module at its end, in bytes; 0 when it did not run
 	Output int           // bytes on standard output
+	Waited bool          // an instance waited for the call
 }
 
 // result turns an end into the block that answers a call.

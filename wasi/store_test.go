@@ -21,7 +21,7 @@ import (
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
-// TestExample: the example tool answers.
+// TestExample: the example tool answers, by an instance that waited too.
 func TestExample(t *testing.T) {
 	o := open(t)
 	raw, err := os.ReadFile("../examples/datecalc/tool.json")
@@ -35,7 +35,7 @@ func TestExample(t *testing.T) {
 	if _, err := o.Add(context.Background(), datecalc(t), m, false); err != nil {
 		t.Fatal(err)
 	}
-	for range 3 {
+	for i := range 3 {
 		r, err := o.Run(context.Background(), call("datecalc", `{"from":"2024-02-29","to":"2026-11-25"}`))
 		if err != nil {
 			t.Fatal(err)
@@ -44,9 +44,10 @@ func TestExample(t *testing.T) {
 		if r.Result.IsError || !strings.Contains(text, `"days":1000,"workdays":714`) {
 			t.Errorf("%s", r.Result.AppendJSON(nil))
 		}
-		if r.Memory == 0 || r.Output != len(text) {
-			t.Errorf("%+v", r)
+		if r.Waited != (i > 0) || r.Memory == 0 || r.Output != len(text) {
+			t.Errorf("call %d: %+v", i, r)
 		}
+		o.filled(t, "datecalc")
 	}
 	o.fails(t, "datecalc", `{"from":"2026-02-30"}`, "exit code 1", `"2026-02-30" is no date`)
 	o.fails(t, "datecalc", `{"from":7}`, `was not run: "from" must be of type string`)
@@ -59,6 +60,7 @@ func TestNothingShared(t *testing.T) {
 	o.add(t, "hostile", hostile(t))
 	for range 5 {
 		o.says(t, "hostile", `{"do":"count"}`, "0")
+		o.filled(t, "hostile")
 	}
 	o.add(t, "small", hostile(t), func(m *Manifest) { m.MaxInputBytes = 100 })
 	o.fails(t, "small", `{"do":"say","text":"`+strings.Repeat("x", 100)+`"}`, "at most 100 (maxInputBytes")
@@ -91,6 +93,7 @@ func TestTaken(t *testing.T) {
 		t.Errorf("%q", n)
 	}
 	o.says(t, "tool-a", `{"do":"say","text":"old"}`, "old")
+	o.filled(t, "tool-a")
 	done := make(chan error, 1)
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
@@ -115,8 +118,8 @@ func TestTaken(t *testing.T) {
 		t.Errorf("the old one ends with %v", err)
 	}
 	o.mu.Lock()
-	if old.engine != nil || old.uses != 0 {
-		t.Errorf("the old version is kept: %d have it", old.uses)
+	if old.engine != nil || old.live != 0 || len(old.idle) != 0 {
+		t.Errorf("the old version is kept: %d live", old.live)
 	}
 	o.mu.Unlock()
 	manifest := filepath.Join(o.home, "tools", "tool-b", manifestName)
@@ -332,7 +335,7 @@ func TestParallel(t *testing.T) {
 				return
 			default:
 				o.mu.Lock()
-				n = max(n, len(o.running))
+				n = max(n, len(o.running)-o.idle)
 				o.mu.Unlock()
 				runtime.Gosched()
 			}
@@ -354,7 +357,10 @@ func TestParallel(t *testing.T) {
 	}
 	wg.Wait()
 	close(stop)
-	if n := <-most; n > DefaultRunning {
+	if n := <-most; n > DefaultRunning+1 { // one is started in advance meanwhile
 		t.Errorf("%d ran at once, at most %d", n, DefaultRunning)
+	}
+	if n := o.filled(t, "hostile"); n != idlePerTool {
+		t.Errorf("%d wait afterwards, want %d", n, idlePerTool)
 	}
 }

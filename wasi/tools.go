@@ -2,6 +2,7 @@ package wasi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,6 +27,8 @@ type Config struct {
 	Home string
 	// Reserved are the names of tools that are built in.
 	Reserved []string
+	// Running is how many calls run at once; 0: DefaultRunning.
+	Running int
 	// Logger may be nil.
 	Logger *slog.Logger
 }
@@ -40,11 +43,13 @@ type Tools struct {
 	life     context.Context
 	end      context.CancelFunc
 	work     sync.WaitGroup // what runs in the background
+	filler   sync.Mutex     // held while an instance is started in advance
 	loading  sync.Mutex     // held while a tool is read from disk
 
 	mu      sync.Mutex // guards the following, and what tool says
 	all     map[string]*tool
 	running map[*instance]struct{}
+	idle    int // instances that wait for their input
 	closed  bool
 	said    map[string]string // what was logged of broken tools
 }
@@ -60,7 +65,7 @@ func Open(c Config) (*Tools, error) {
 	}
 	ts := &Tools{store: Store{Home: c.Home, Reserved: c.Reserved}, log: log,
 		compiler: compiler{cache: cache{dir: filepath.Join(c.Home, "cache", "wasm")}, log: log},
-		slots:    make(chan struct{}, DefaultRunning),
+		slots:    make(chan struct{}, cmp.Or(c.Running, DefaultRunning)),
 		all:      map[string]*tool{}, running: map[*instance]struct{}{}, said: map[string]string{}}
 	ts.life, ts.end = context.WithCancel(context.Background())
 	ts.store.mend()
@@ -121,7 +126,7 @@ func (ts *Tools) Tools(context.Context) ([]tidemark.Tool, error) {
 		}
 		out = append(out, tidemark.Tool{Name: t.Name, Description: t.Description, InputSchema: t.InputSchema,
 			Idempotent: t.Idempotent, Timeout: t.limits.time + queueTime})
-		ts.release(t)
+		ts.drop(t)
 	}
 	ts.forget(names)
 	return out, nil
@@ -173,7 +178,7 @@ func (ts *Tools) Find(name string) (Installed, error) {
 	return ts.store.read(name)
 }
 
-// acquire returns a tool as it is now. The caller gives it back by release.
+// acquire returns a tool as it is now. The caller gives it back by release, or by drop when it did not run it.
 //
 // # Errors
 //
@@ -243,6 +248,14 @@ func (ts *Tools) load(name string) (*tool, error) {
 	return t, err
 }
 
+// drop gives back a tool that was only looked at.
+func (ts *Tools) drop(t *tool) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	t.uses--
+	ts.settle(t)
+}
+
 // Call runs a tool. What the tool does wrong, and an input that it does not take, is a result with is_error.
 //
 // # Errors
@@ -276,14 +289,18 @@ func (ts *Tools) Run(ctx context.Context, call tidemark.Block) (Run, error) {
 		<-ts.slots
 		return refused(call, err)
 	}
-	in := ts.begin(t, e, call.Input)
-	var r Run
+	in := ts.take(t)
+	r := Run{Waited: in != nil}
+	if in == nil {
+		in = ts.begin(t, e)
+	}
 	r.Result, err = ts.await(ctx, t, in, call)
 	if err == nil {
 		r.Took = time.Since(began)
 		out, _ := in.out.bytes()
 		r.Output, r.Memory = len(out), in.used()
 	}
+	ts.fill(t)
 	return r, err
 }
 
@@ -315,12 +332,13 @@ func (t *tool) wrong(input []byte) string {
 	return t.schema.wrong(bytes.TrimSpace(input))
 }
 
-// await waits for the end of a call. The slot of the call is free when the module has ended.
+// await hands the input over and waits for the end. The slot of the call is free when the module has ended.
 func (ts *Tools) await(ctx context.Context, t *tool, in *instance, call tidemark.Block) (tidemark.Block, error) {
 	limit := time.AfterFunc(t.limits.time, func() { in.end(errTime) })
 	defer limit.Stop()
 	unwatch := context.AfterFunc(ctx, func() { in.end(context.Cause(ctx)) })
 	defer unwatch()
+	in.feed <- call.Input // it has room for this one
 	ended := in.ended()
 	if ended {
 		<-ts.slots
@@ -340,7 +358,7 @@ func (ts *Tools) await(ctx context.Context, t *tool, in *instance, call tidemark
 	case why == nil, errors.Is(why, errOutput):
 	case errors.Is(why, errTime):
 		ended = false
-	case errors.Is(why, errClosed):
+	case errors.Is(why, errClosed), errors.Is(why, errIdle):
 		return tidemark.Block{}, fmt.Errorf("tool %s: %w: %w", t.Name, errClosed, tidemark.ErrUnavailable)
 	case ctx.Err() != nil && errors.Is(why, context.Cause(ctx)):
 		return tidemark.Block{}, why
