@@ -1,5 +1,5 @@
 // Package archive keeps conversations in a bucket as gzipped JSON lines, at the paths of the
-// reference, so that `zcat | jq` reads them. Which entries belong to a part, and
+// reference, so that `zcat | jq` reads ours and we read theirs. Which entries belong to a part, and
 // restoring a session, are for package session. Begin with [Pack].
 //
 // A part holds a span that left the view; a whole file holds a session at its reset and is the
@@ -104,7 +104,7 @@ func (i Info) metadata() map[string]string {
 	return m
 }
 
-// describe reads an object's metadata; what is missing comes from its key.
+// describe reads an object's metadata, ours or the reference's; what is missing comes from its key.
 func describe(o tidemark.Object) (Info, error) {
 	agent, session, at, ok := ParseKey(o.Key)
 	if !ok {

@@ -102,7 +102,7 @@ func same(t testing.TB, entries []tidemark.Entry, lines []archive.Line) {
 		if string(got.Payload) != string(want.Payload) {
 			t.Fatalf("message %d is\n%s, want\n%s", i, got.Payload, want.Payload)
 		}
-		if got.ID != want.ID || !got.At.Equal(want.At) || got.Origin != want.Origin || !reflect.DeepEqual(got.Call, want.Call) || l.N != i+1 {
+		if got.ID != want.ID || !got.At.Equal(want.At) || got.Origin != want.Origin || !reflect.DeepEqual(got.Call, want.Call) || l.N != i+1 || l.Lines != 1 {
 			t.Fatalf("line %d is %+v, want %+v", i, l, want)
 		}
 	}

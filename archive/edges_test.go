@@ -307,12 +307,12 @@ func TestTimes(t *testing.T) {
 // TestCalls: what a reply cost is read from any of its fields, and of nobody else.
 func TestCalls(t *testing.T) {
 	for line, want := range map[string]tidemark.Call{
-		`{"role":"assistant","content":"x"}`:                                              {},
-		`{"role":"assistant","content":"x","model":"m"}`:                                  {Model: "m"},
-		`{"role":"assistant","content":"x","stopReason":"s"}`:                             {Stop: "s"},
-		`{"role":"assistant","content":"x","usage":{"input_tokens":1}}`:                   {Reported: true, Usage: tidemark.Usage{Input: 1}},
-		`{"role":"assistant","content":"x","usage":{"output_tokens":1},"estimated":true}`: {Usage: tidemark.Usage{Output: 1}},
-		`{"role":"user","content":"x","usage":{"input_tokens":1},"model":"m"}`:            {},
+		`{"role":"assistant","content":"x"}`:                                       {},
+		`{"role":"assistant","content":"x","model":"m"}`:                           {Model: "m"},
+		`{"role":"assistant","content":"x","stopReason":"s"}`:                      {Stop: "s"},
+		`{"role":"assistant","content":"x","usage":{"input":1}}`:                   {Reported: true, Usage: tidemark.Usage{Input: 1}},
+		`{"role":"assistant","content":"x","usage":{"output":1},"estimated":true}`: {Usage: tidemark.Usage{Output: 1}},
+		`{"role":"user","content":"x","usage":{"input":1},"model":"m"}`:            {},
 	} {
 		for l, err := range archive.Decode(strings.NewReader(line), archive.Limits{}) {
 			got := tidemark.Call{}

@@ -68,7 +68,7 @@ func TestEncoderPasses(t *testing.T) {
 // TestDescribed: when an archive is from stands in its metadata, else in its key, else it is as old as its object.
 func TestDescribed(t *testing.T) {
 	b := tidemarktest.NewBlobs()
-	data := zip(t, sample)
+	data := zip(t, reference)
 	at := time.Date(2020, 1, 2, 3, 4, 5, 6e6, time.UTC)
 	part, whole := archive.PartKey("main", "p", at), func(name string) string { return archive.WholeKey("main", name) }
 	for key, meta := range map[string]map[string]string{

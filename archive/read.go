@@ -48,9 +48,10 @@ func (l Limits) filled() Limits {
 
 // Line is one message of an archive.
 type Line struct {
-	N       int // its line, from 1
+	N       int // its line, from 1; the first of several that make one message
+	Lines   int // how many lines it took: 1, more for results of parallel calls in the reference's format
 	Message tidemark.Message
-	ID      tidemark.EntryID // empty where the line has none
+	ID      tidemark.EntryID // empty in archives of the reference
 	At      time.Time        // zero when the line does not say
 	Origin  tidemark.Origin
 	Call    *tidemark.Call // replies only
@@ -97,18 +98,39 @@ func Read(ctx context.Context, blobs tidemark.Blobs, key string) iter.Seq2[Line,
 func Decode(r io.Reader, limits Limits) iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
 		n := 0
+		var held *Line // tool results of the reference, to which the next line may add
 		for raw, err := range rawLines(r, limits) {
 			n++
-			var line Line
-			if err == nil {
-				if line, err = decodeLine(raw); err != nil {
-					err = fmt.Errorf("line %d: %w", n, err)
+			if err != nil {
+				if held == nil || yield(*held, nil) {
+					yield(Line{N: n}, err)
 				}
+				return
 			}
-			line.N = n
+			line, result, err := decodeLine(raw)
+			line.N, line.Lines = n, 1
+			if err != nil {
+				err = fmt.Errorf("line %d: %w", n, err)
+			}
+			if result && held != nil && err == nil {
+				held.Message.Content = append(held.Message.Content, line.Message.Content...)
+				held.Lines++
+				continue
+			}
+			if held != nil && !yield(*held, nil) {
+				return
+			}
+			held = nil
+			if result && err == nil {
+				held = &line
+				continue
+			}
 			if !yield(line, err) {
 				return
 			}
+		}
+		if held != nil {
+			yield(*held, nil)
 		}
 	}
 }
@@ -122,29 +144,43 @@ type extra struct {
 	StopReason string           `json:"stopReason"`
 	RequestID  string           `json:"requestId"`
 	Estimated  bool             `json:"estimated"`
-	Usage      *tidemark.Usage  `json:"usage"`
+	Usage      *usage           `json:"usage"`
 }
 
-// decodeLine reads one line.
-func decodeLine(raw []byte) (l Line, err error) {
-	if err := json.Unmarshal(raw, &l.Message); err != nil {
+// usage has our names and the reference's.
+type usage struct {
+	tidemark.Usage
+	RefInput  tidemark.Tokens `json:"input"`
+	RefOutput tidemark.Tokens `json:"output"`
+	RefRead   tidemark.Tokens `json:"cacheRead"`
+	RefWrite  tidemark.Tokens `json:"cacheWrite"`
+}
+
+// decodeLine reads one line; result says that it is a tool result of the reference.
+func decodeLine(raw []byte) (l Line, result bool, err error) {
+	if foreign(raw) {
+		l.Message, result, err = decodeReference(raw)
+	} else {
+		err = json.Unmarshal(raw, &l.Message)
+	}
+	if err != nil {
 		if !errors.Is(err, tidemark.ErrInvalid) {
 			err = fmt.Errorf("%w: %w", err, tidemark.ErrInvalid)
 		}
-		return Line{}, err
+		return Line{}, false, err
 	}
 	var x extra
 	if json.Unmarshal(raw, &x) != nil {
-		return l, nil //nolint:nilerr // the message counts; fields of ours that others gave other types do not
+		return l, result, nil //nolint:nilerr // the message counts; fields of ours that others gave other types do not
 	}
 	l.ID, l.At, l.Origin = x.ID, when(x.Timestamp), x.Origin
 	if l.Message.Role == tidemark.Assistant && (x.Usage != nil || x.Model != "" || x.StopReason != "") {
 		l.Call = &tidemark.Call{Model: x.Model, Stop: x.StopReason, RequestID: x.RequestID, Reported: x.Usage != nil && !x.Estimated}
-		if x.Usage != nil {
-			l.Call.Usage = *x.Usage
+		if u := x.Usage; u != nil {
+			l.Call.Usage = u.Usage.Add(tidemark.Usage{Input: u.RefInput, Output: u.RefOutput, CacheRead: u.RefRead, CacheCreation: u.RefWrite})
 		}
 	}
-	return l, nil
+	return l, result, nil
 }
 
 // when reads milliseconds or an RFC 3339 time.

@@ -27,32 +27,51 @@ func zip(t testing.TB, text string) []byte {
 	return b.Bytes()
 }
 
-// sample is six messages, with the fields that other programs write and without a trailing line break.
-var sample = strings.Join([]string{
+// reference is what the reference writes: no trailing line break, its own roles and blocks.
+var reference = strings.Join([]string{
 	`{"role":"user","content":"list it","timestamp":1771400000000}`,
-	`{"role":"assistant","content":[{"type":"text","text":"ok"},{"type":"tool_use","id":"c1","name":"Bash","input":{"n":1.0}}],"api":"anthropic-messages","model":"claude","stopReason":"tool_use","usage":{"input_tokens":3,"output_tokens":5},"timestamp":1771400001000}`,
-	`{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"a b"}],"timestamp":1771400002000}`,
-	`{"role":"assistant","content":"done","timestamp":1771400003000}`,
-	`{"role":"user","content":[{"type":"text","text":"see"}],"timestamp":1771400004000}`,
+	`{"role":"assistant","content":[{"type":"thinking","thinking":"hm","thinkingSignature":"sig"},{"type":"thinking","thinking":"unsigned"},{"type":"text","text":"ok","thinkingSignature":"no"},{"type":"toolCall","id":"c1","name":"Bash","arguments":{"n":1.0}},{"type":"toolCall","id":"c2","name":"Read","arguments":{"path":"a"}}],"api":"anthropic-messages","provider":"anthropic","model":"claude","usage":{"input":3,"output":5,"cacheRead":100,"cacheWrite":20,"totalTokens":128,"cost":{"total":0.1}},"stopReason":"toolUse","timestamp":1771400001000}`,
+	`{"role":"toolResult","toolCallId":"c1","toolName":"Bash","content":[{"type":"text","text":"a b"}],"isError":false,"timestamp":1771400002000}`,
+	`{"role":"toolResult","toolCallId":"c2","toolName":"Read","content":[{"type":"image","data":"QUJD","mimeType":"image/png"}],"isError":true,"timestamp":1771400003000}`,
+	`{"role":"user","content":[{"type":"text","text":"see"},{"type":"image","r2Key":"media/k/u.png","mimeType":"image/png"}],"timestamp":1771400004000}`,
 	`{"role":"user","content":"I wrote \"toolCall\" and \"mimeType\" myself"}`,
 }, "\n")
 
-func TestSample(t *testing.T) {
-	for name, data := range map[string][]byte{"gzip": zip(t, sample), "plain": []byte(sample)} {
+func TestReference(t *testing.T) {
+	want := []string{
+		`{"role":"user","content":"list it"}`,
+		`{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"sig"},{"type":"thinking","thinking":"unsigned"},{"type":"text","text":"ok","thinkingSignature":"no"},{"type":"tool_use","id":"c1","name":"Bash","input":{"n":1.0}},{"type":"tool_use","id":"c2","name":"Read","input":{"path":"a"}}]}`,
+		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":[{"type":"text","text":"a b"}]},{"type":"tool_result","tool_use_id":"c2","content":[{"source":{"data":"QUJD","media_type":"image/png","type":"base64"},"type":"image"}],"is_error":true}]}`,
+		`{"role":"user","content":[{"type":"text","text":"see"},{"type":"text","text":"[Image media/k/u.png (image/png)]"}]}`,
+		`{"role":"user","content":"I wrote \"toolCall\" and \"mimeType\" myself"}`,
+	}
+	for name, data := range map[string][]byte{"gzip": zip(t, reference), "plain": []byte(reference)} {
 		t.Run(name, func(t *testing.T) {
 			var lines []archive.Line
+			var messages []tidemark.Message
 			for l, err := range archive.Decode(bytes.NewReader(data), archive.Limits{}) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				lines = append(lines, l)
+				lines, messages = append(lines, l), append(messages, l.Message)
 			}
-			if len(lines) != 6 || lines[2].N != 3 || lines[0].At.UnixMilli() != 1771400000000 {
-				t.Fatalf("lines %+v", lines)
+			if len(lines) != len(want) {
+				t.Fatalf("%d messages, want %d", len(lines), len(want))
+			}
+			for i, l := range lines {
+				if got := string(l.Message.AppendJSON(nil)); got != want[i] {
+					t.Errorf("message %d is\n%s, want\n%s", i, got, want[i])
+				}
+			}
+			if err := tidemark.Check(messages[:4]); err != nil {
+				t.Error(err)
 			}
 			call := lines[1].Call
-			if call == nil || call.Model != "claude" || call.Stop != "tool_use" || call.Usage != (tidemark.Usage{Input: 3, Output: 5}) || !call.Reported {
+			if call == nil || call.Model != "claude" || call.Stop != "toolUse" || call.Usage != (tidemark.Usage{Input: 3, Output: 5, CacheRead: 100, CacheCreation: 20}) || !call.Reported {
 				t.Errorf("call %+v", call)
+			}
+			if lines[2].N != 3 || lines[2].Lines != 2 || lines[3].N != 5 || lines[0].At.UnixMilli() != 1771400000000 {
+				t.Errorf("lines %+v", lines)
 			}
 		})
 	}
@@ -79,9 +98,15 @@ func TestBadArchives(t *testing.T) {
 		{"garbage behind", append(bytes.Clone(sound), "garbage"...), archive.Limits{}, 100, tidemark.ErrInvalid},
 		{"a bad line in between", []byte(good + "{oops\n" + good), archive.Limits{}, 2, tidemark.ErrInvalid},
 		{"no role", []byte(`{"role":"","content":"x"}`), archive.Limits{}, 0, tidemark.ErrInvalid},
+		{"no role in the reference's dialect", []byte(`{"role":"","content":[{"type":"toolCall","id":"a","name":"b"}]}`), archive.Limits{}, 0, tidemark.ErrInvalid},
 		{"a system message", []byte(`{"role":"system","content":"x"}`), archive.Limits{}, 1, nil},
 		{"another role", []byte(`{"role":"function","content":"x"}`), archive.Limits{}, 1, nil},
+		{"result of no call", []byte(`{"role":"toolResult","content":[]}`), archive.Limits{}, 0, tidemark.ErrInvalid},
+		{"call without a name", []byte(`{"role":"assistant","content":[{"type":"toolCall"}]}`), archive.Limits{}, 0, tidemark.ErrInvalid},
+		{"call without an id", []byte(`{"role":"assistant","content":[{"type":"toolCall","name":"a"}]}`), archive.Limits{}, 0, tidemark.ErrInvalid},
+		{"call with an id and no name", []byte(`{"role":"assistant","content":[{"type":"toolCall","id":"a"}]}`), archive.Limits{}, 0, tidemark.ErrInvalid},
 		{"fields of other types", []byte(`{"role":"user","content":"x","id":7,"usage":"many"}`), archive.Limits{}, 1, nil},
+		{"a result at the end", []byte(good + `{"role":"toolResult","toolCallId":"a","content":"x"}`), archive.Limits{}, 2, nil},
 		{"long line", []byte(good), archive.Limits{Line: 20}, 0, tidemark.ErrTooLarge},
 		{"long line over the buffer", []byte(good + `{"role":"user","content":"` + strings.Repeat("x", 200_000) + `"}`), archive.Limits{Line: 150_000}, 1, tidemark.ErrTooLarge},
 		{"a line of the length that is allowed", []byte(good), archive.Limits{Line: len(good)}, 1, nil},
@@ -132,8 +157,8 @@ func TestBrokenSource(t *testing.T) {
 
 // FuzzDecode holds that whatever is read can be written, and then reads the same.
 func FuzzDecode(f *testing.F) {
-	f.Add([]byte(sample))
-	f.Add(zip(f, sample))
+	f.Add([]byte(reference))
+	f.Add(zip(f, reference))
 	for _, e := range talk(0, 4) {
 		line, err := archive.AppendLine(nil, e)
 		if err != nil {

@@ -156,7 +156,7 @@ func (s *search) lines(ctx context.Context, body io.Reader, i Info) error {
 		if !s.mayMatch(raw) {
 			continue
 		}
-		l, err := decodeLine(raw)
+		l, _, err := decodeLine(raw)
 		if err != nil {
 			bad = err
 			continue

@@ -88,7 +88,7 @@ func scan(body io.Reader) scanned {
 		}
 		s.last = l.ID
 		s.messages++
-		s.lines++
+		s.lines += l.Lines
 	}
 	if _, err := io.Copy(io.Discard, in); err != nil && s.problem == "" { // what follows a damaged place
 		s.problem = err.Error()
