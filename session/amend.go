@@ -140,7 +140,7 @@ func (s *Session) amendedPieces(ctx context.Context, entries []tidemark.Entry) (
 
 // over is what recall shows of a message that was amended, where it is found by what it read before.
 func (p piece) over(text string) string {
-	if p.amended == reasonRevoke {
+	if p.gone {
 		return text + "\n" + takenBack
 	}
 	return text + "\n[The person corrected this message. It reads now: " + clip.To(p.text, maxRead) + "]"

@@ -245,8 +245,8 @@ type piece struct {
 	at   int
 	text string
 	lost bool // it is damaged: what was found in it cannot be shown
-	// amended says how the person amended the message, "" for not at all: the text is, or says, what it reads now.
-	amended string
+	// amended says that the person corrected the message, or took it back (gone): the text is, or says, what it reads now.
+	amended, gone bool
 }
 
 // piecesWith finds the messages of some time that match a query of the index deep in a long text: for each the
@@ -302,10 +302,7 @@ func (s *Session) piecesOf(ctx context.Context, rows []tidemark.Row) map[int64]p
 		}
 		p := piece{at: int(r.Int(1)), text: string(text), lost: err != nil}
 		if p.at >= amendedAt {
-			p.at, p.amended = 0, reasonEdit
-			if p.text == takenBack {
-				p.amended = reasonRevoke
-			}
+			p.at, p.amended, p.gone = 0, true, p.text == takenBack
 		}
 		out[r.Int(0)] = p
 	}
@@ -369,7 +366,7 @@ func (s *Session) texts(ctx context.Context, entries []tidemark.Entry, found map
 		p, ok := found[e.Seq]
 		lost := p.lost
 		a, amended := now[e.Seq]
-		if amended && p.amended != "" { // it is shown whole, beside what it read before
+		if amended && p.amended { // it is shown whole, beside what it read before
 			p, ok = piece{}, false
 		}
 		if !ok || lost {
@@ -386,7 +383,7 @@ func (s *Session) texts(ctx context.Context, entries []tidemark.Entry, found map
 		}
 		p.lost = lost
 		if amended {
-			p.text, p.amended = a.over(p.text), a.amended
+			p.text, p.amended, p.gone = a.over(p.text), true, a.gone
 		}
 		use(e, m.Role, p)
 	}

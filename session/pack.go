@@ -169,7 +169,7 @@ func (s *Session) retrieve(ctx context.Context, r *run, v View) ([]Recollection,
 	seen := shown(v)
 	for _, f := range s.worth(query, found.Results) {
 		it, ok := seen[f.ID]
-		if f.amended != "" && ok || f.amended == reasonRevoke { // what it reads now is in view, and what was taken back is not pushed
+		if f.amended && ok || f.gone { // what it reads now is in view, and what was taken back is not pushed
 			continue
 		}
 		if logs[f.Session] && (!ok || it.Stubs > 0 && !strings.Contains(searchable(it.Message), strings.Trim(f.Text, "…"))) {

@@ -76,7 +76,7 @@ type Recollection struct {
 	Offset     int                `json:"offset,omitempty"` // bytes before it, in a long message: recall with entry and offset reads on from there
 	Neighbours []tidemark.EntryID `json:"neighbours"`
 
-	amended string // how who wrote it did, see piece
+	amended, gone bool // by who wrote it, see piece
 }
 
 // Bounds of a recall.
@@ -172,16 +172,16 @@ type finding struct {
 
 // read is a message that was read, and what of it is ranked.
 type read struct {
-	entry   tidemark.Entry
-	role    tidemark.Role
-	name    string // of who said it among several people
-	label   int    // bytes before what is said: that name, as the channel put it
-	text    string // what a search finds in it, as stored; of a long one a piece
-	at      int    // where in all of its text that is
-	lost    bool   // a piece of it cannot be read
-	amended string // how who said it did, see piece
-	part    string
-	whole   bool // read as a candidate: part is not cut short as that of a neighbour
+	entry         tidemark.Entry
+	role          tidemark.Role
+	name          string // of who said it among several people
+	label         int    // bytes before what is said: that name, as the channel put it
+	text          string // what a search finds in it, as stored; of a long one a piece
+	at            int    // where in all of its text that is
+	lost          bool   // a piece of it cannot be read
+	amended, gone bool   // by who said it, see piece
+	part          string
+	whole         bool // read as a candidate: part is not cut short as that of a neighbour
 }
 
 // look searches: candidates from the index of words, with the neighbours of the best, ranked.
@@ -251,7 +251,7 @@ func (f *finding) load(ctx context.Context, seqs, around []int64) error {
 	}
 	err = f.s.texts(ctx, entries, f.deep, func(e tidemark.Entry, role tidemark.Role, p piece) {
 		e.Payload = nil
-		r := read{entry: e, role: role, text: p.text, at: p.at, lost: p.lost, amended: p.amended}
+		r := read{entry: e, role: role, text: p.text, at: p.at, lost: p.lost, amended: p.amended, gone: p.gone}
 		r.name, r.label = speaker(e, p.text)
 		f.known[e.Seq] = r
 	})
@@ -308,7 +308,7 @@ func (f *finding) recollection(h recall.Hit, terms []string) Recollection {
 	out := Recollection{ID: r.entry.ID, Session: r.entry.Log, At: r.entry.At, Role: r.role, From: r.entry.Origin.From,
 		Score: round(h.Score), Normalized: round(h.Normalized), Coverage: round(h.Coverage), Around: round(h.Around),
 		Text: f.shown(r.text, terms), Neighbours: []tidemark.EntryID{}}
-	out.amended = r.amended
+	out.amended, out.gone = r.amended, r.gone
 	out.Offset = r.placeOf(out.Text)
 	for _, i := range []int{h.Doc - 1, h.Doc + 1} {
 		if i >= 0 && i < len(docs) && (docs[i].Pos == d.Pos-1 || docs[i].Pos == d.Pos+1) {
