@@ -34,8 +34,8 @@ func audience(from []tidemark.Origin, m tidemark.Message, final bool) []tidemark
 // ranStmts keep for the agent what came of the schedules that a run was for, in the transaction that ends it.
 func (s *Session) ranStmts(ctx context.Context, r *run, out tidemark.Outcome) []tidemark.Stmt {
 	var stmts []tidemark.Stmt
-	for i, o := range r.origins {
-		if o.Occasion == nil || i >= len(r.took) {
+	for _, o := range r.origins {
+		if o.Occasion == nil {
 			continue
 		}
 		if len(stmts) == 0 {
@@ -49,7 +49,7 @@ func (s *Session) ranStmts(ctx context.Context, r *run, out tidemark.Outcome) []
 		if len(out.Text) > tidemark.MaxRanText {
 			ran.Outcome.Text = strings.ToValidUTF8(out.Text[:tidemark.MaxRanText], "") + "…"
 		}
-		stmts = append(stmts, s.outboxStmt("ran:"+string(s.Key)+"/"+r.took[i], outRan, ran))
+		stmts = append(stmts, s.outboxStmt(fmt.Sprintf("ran:%s/%s/%d", s.Key, ran.Schedule, ran.Due), outRan, ran))
 	}
 	return stmts
 }

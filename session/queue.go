@@ -14,7 +14,7 @@ import (
 // Waiting is an input that no turn has taken up yet.
 type Waiting struct {
 	ID   string    `json:"id"`
-	Kind string    `json:"kind"` // message, compact, reset
+	Kind string    `json:"kind"` // message, compact, reset, ask (another command), amend (a correction, without a text for what is taken back)
 	At   time.Time `json:"at"`
 	Text string    `json:"text"` // its beginning; what is no text is left out
 }
@@ -61,6 +61,11 @@ func wordsOf(in queued) (text string, err error) {
 		}
 	} else {
 		err = json.Unmarshal(in.Payload, &text)
+	}
+	if in.Kind == inputAmend && err == nil {
+		var a Amendment
+		err = json.Unmarshal([]byte(text), &a)
+		text = a.Text
 	}
 	if text = strings.TrimSpace(text); len(text) > waitingText {
 		cut := waitingText
