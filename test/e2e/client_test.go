@@ -270,19 +270,20 @@ func (e *events) next() (ev event, ok bool) {
 			ev.data += v
 		}
 	}
-	if ev == (event{}) { // a comment keeps the connection open where an answer is slow, and is no event
-		return e.next()
-	}
 	return ev, true
 }
 
-// until reads events up to one of a name, which it returns with all on the way.
+// until reads events up to one of a name, which it returns with all on the way. A comment, which keeps the connection open
+// where an answer is slow, is one without a name, and only for who asks for it.
 func (e *events) until(name string) (last event, all []event) {
 	e.t.Helper()
 	for {
 		ev, ok := e.next()
 		if !ok {
 			e.t.Fatalf("the stream ended (%s) without %q: %v\n%s", ev.data, name, all, e.s.said())
+		}
+		if ev == (event{}) && name != "" {
+			continue
 		}
 		all = append(all, ev)
 		if ev.name == name {

@@ -69,7 +69,7 @@ func (a *api) send(asks *asked, ans answer, kind string) response {
 
 // answerCalm answers with the words of who asked, now and then after a call of a tool.
 func (a *api) answerCalm(asks *asked) response {
-	if !strings.Contains(string(asks.body), a.tag) {
+	if strings.Count(string(asks.body), a.tag) < 2 { // it begins and ends with it
 		a.unread = fmt.Sprintf("the newest message did not reach the model: %d bytes, %d tokens", len(asks.body), asks.tokens)
 	}
 	if len(asks.tools) > 0 && a.r.IntN(5) == 0 {

@@ -60,7 +60,7 @@ func (x *talk) origin() tidemark.Origin {
 	return tidemark.Origin{From: tidemark.FromPerson, Owner: x.owner, Peer: x.key.Peer()}
 }
 
-// tag begins and ends the text of a message, so that it is known whether all of it arrived.
+// tag begins and ends the text of a message, so that it is known whether both ends of it arrived.
 func (x *talk) tag(n int) string { return fmt.Sprintf("%s-%d.", x.name, n) }
 
 // message is what the person says next.
