@@ -103,9 +103,9 @@ for (const kind of hosts) {
 
     test("context: of a shortened message what the model sees, and the whole", async () => {
       const key = fresh();
-      await server.ask("PATCH", at(key), { window: 6000 });
+      await server.ask("PATCH", at(key), { window: 4000 });
       await server.ask("POST", `${at(key)}/messages`, { text: "hello" });
-      await server.ask("POST", `${at(key)}/messages`, { text: Array.from({ length: 1500 }, (_, i) => `line ${i} of the report`).join("\n") });
+      await server.ask("POST", `${at(key)}/messages`, { text: Array.from({ length: 800 }, (_, i) => `line ${i} of the report`).join("\n") });
       const overlay = (await server.ask("GET", `${at(key)}/log?messages=0`)).entries.find((e) => e.overlay).overlay;
       const page = await open(key), { panel } = page;
       await panel.locator("summary", { hasText: "Shortened message" }).click();
@@ -113,7 +113,7 @@ for (const kind of hosts) {
       await seen.locator(".p-text").first().waitFor();
       assert.equal(await seen.locator(".p-text").first().innerText(), overlay.edits[0].blocks[0].text);
       await seen.getByText("As it was, whole").click();
-      await seen.locator(".p-fold .p-text", { hasText: "line 1499 of the report" }).waitFor();
+      await seen.locator(".p-fold .p-text", { hasText: "line 799 of the report" }).waitFor();
       // what is hidden from the eye must not make the page itself scroll
       assert.equal(await page.evaluate(() => document.scrollingElement.scrollHeight - innerHeight), 0);
       quiet(page);
