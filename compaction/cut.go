@@ -16,12 +16,12 @@ func Cuts(items []Item) []bool {
 	for i := range items {
 		calls := false
 		for n := range items[i].Message.Content {
-			switch b := &items[i].Message.Content[n]; {
-			case b.Type == tidemark.TypeToolUse:
+			switch b := &items[i].Message.Content[n]; b.Type {
+			case tidemark.TypeToolUse:
 				if calls = true; answered[b.ID] { // one that no one ever answers holds nothing open
 					open[b.ID] = true
 				}
-			case b.Type == tidemark.TypeToolResult:
+			case tidemark.TypeToolResult:
 				delete(open, b.ToolUseID)
 			}
 		}

@@ -385,11 +385,11 @@ func (f *Filter) frame(fr frame) {
 }
 
 // event is an event of our own, in the manner of those that came.
-func (f *framer) event(name string, data []byte) []byte {
+func (c *framer) event(name string, data []byte) []byte {
 	var out []byte
-	if f.name {
-		out = append(append(append(out, "event: "...), name...), f.eol...)
+	if c.name {
+		out = append(append(append(out, "event: "...), name...), c.eol...)
 	}
 	out = append(append(out, "data: "...), data...)
-	return append(append(out, f.eol...), f.eol...)
+	return append(append(out, c.eol...), c.eol...)
 }
