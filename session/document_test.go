@@ -103,3 +103,19 @@ func TestSizeIsNamed(t *testing.T) {
 		t.Errorf("answered %q, whole: %v, refused %d times; %q", got, whole, refused, h.events("compaction"))
 	}
 }
+
+// TestWindowIsFull: where nothing can leave, a request that the window holds is sent with what room is left for a reply.
+func TestWindowIsFull(t *testing.T) {
+	t.Parallel()
+	const window, size = 8192, 7900
+	h := newHarness(t, session.Settings{Window: window})
+	h.model.set(func(_ int, r tidemark.Request) (tidemark.Message, error) {
+		if size+cmp.Or(r.MaxTokens, 8192) > window {
+			return tidemark.Message{}, &tidemark.APIError{Class: tidemark.ClassOverflow, Status: 400, Message: "too long", Limit: window, Asked: size}
+		}
+		return tidemark.Message{}, nil
+	})
+	if got := h.say("hello"); !strings.HasPrefix(got, "ok") {
+		t.Errorf("answered %q", got)
+	}
+}

@@ -53,16 +53,19 @@ func (s *Session) request(v View) tidemark.Request {
 func (s *Session) replyRoom(v View) tidemark.Tokens {
 	const usual = 8192 // of a provider, where nothing is configured
 	most, window := s.settings().MaxTokens, s.settings().Window
-	size := v.Size
-	if !v.Anchor {
-		size += v.Size / 4 // it is an estimate, and of an anchored view the newest message is
+	size, least := v.Size, leastReply(window)
+	if !v.Anchor { // it is an estimate, and of an anchored view the newest message is
+		size, least = size+v.Size/4, 2*least
 	}
-	left := max((window-size)*7/8, window/16)
+	left := max((window-size)*7/8, least)
 	if left < usual && most == 0 || left < most {
 		return left
 	}
 	return most
 }
+
+// leastReply is the room that a reply has in a window that is full otherwise.
+func leastReply(window tidemark.Tokens) tidemark.Tokens { return window / 32 }
 
 // note is what the model must know now and what would break the cached prefix if it stood in the
 // system prompt: the pack, if there is one, and the time.
