@@ -41,6 +41,12 @@ func attachKind(media string) int {
 	return 0
 }
 
+// What is ours in what a person wrote.
+const (
+	KeptAs    = ", kept as "    // in the note of a file that no model reads, before the key of the object that holds it
+	RepliesTo = "[In reply to " // begins the line that says which message is answered
+)
+
 // Attachable reports whether [Attach] takes a file of so many bytes by what is known before it is read. media
 // is its type in lower case, without parameters.
 func Attachable(media string, size int64) bool {
@@ -69,9 +75,14 @@ func Attach(media, name, coded string) (Block, error) {
 		case err != nil || !utf8.Valid(raw) || bytes.IndexByte(raw, 0) >= 0:
 			return Block{}, fmt.Errorf("a file of type %s that is no text in UTF-8: %w", clip(media), ErrInvalid)
 		}
-		return sourced(TypeDocument, name, `{"type":"text","media_type":"text/plain","data":`+string(json.AppendString(nil, string(raw)))+`}`)
+		return TextDocument(name, string(raw))
 	}
 	return Block{}, fmt.Errorf("a file of type %s: models read images (JPEG, PNG, GIF, WebP), PDF and text: %w", clip(media), ErrInvalid)
+}
+
+// TextDocument is a document of plain text.
+func TextDocument(title, text string) (Block, error) {
+	return sourced(TypeDocument, title, `{"type":"text","media_type":"text/plain","data":`+string(json.AppendString(nil, text))+`}`)
 }
 
 // sourced makes a block that has a source, in JSON, and a title.

@@ -65,7 +65,7 @@ func (g *Ingress) fetch(ctx context.Context, c Channel, m Incoming, f Media, fai
 	if name := oneLine(full.Name); name != "" {
 		note += " " + strings.NewReplacer("[", "(", "]", ")").Replace(name)
 	}
-	return tidemark.Block{}, fmt.Sprintf("%s: %s, %d bytes, kept as %s]", note, plainType(full.Type), full.Bytes, key), nil
+	return tidemark.Block{}, fmt.Sprintf("%s: %s, %d bytes%s%s]", note, plainType(full.Type), full.Bytes, tidemark.KeptAs, key), nil
 }
 
 func kindOf(f Media) string {

@@ -134,9 +134,19 @@ func halved(it Item) (a, b Item, ok bool) {
 	mid := runeFloor(text, len(text)/2)
 	a, b = it, it
 	content := slices.Clone(it.Message.Content)
-	content[at] = tidemark.Text(text[:mid])
+	parts := [2]tidemark.Block{tidemark.Text(text[:mid]), tidemark.Text(text[mid:])}
+	if content[at].Type == tidemark.TypeDocument { // nobody said it
+		for i := range parts {
+			part, err := tidemark.TextDocument("", parts[i].Text)
+			if err != nil {
+				return it, it, false
+			}
+			parts[i] = part
+		}
+	}
+	content[at] = parts[0]
 	a.Message = tidemark.Message{Role: it.Message.Role, Content: content}
-	b.Message = tidemark.NewText(it.Message.Role, text[mid:])
+	b.Message = tidemark.Message{Role: it.Message.Role, Content: parts[1:]}
 	a.Tokens, b.Tokens = tidemark.Estimate(a.Message), tidemark.Estimate(b.Message)
 	return a, b, mid > 0
 }

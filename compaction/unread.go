@@ -47,6 +47,9 @@ func whole(items []Item) []bool {
 // window for the answer.
 func (b Budget) Room() tidemark.Tokens { return max(b.Limit(), b.Window-b.Window/8) }
 
+// LeastReply is the room that a reply has in a window that is full otherwise.
+func (b Budget) LeastReply() tidemark.Tokens { return b.Window / 32 }
+
 // squeezeName is what overlays and events call [squeeze].
 const squeezeName = "cut"
 

@@ -98,8 +98,8 @@ func (s *Session) amended(ctx context.Context, log string, by tidemark.Origin, m
 	return e, err == nil, err
 }
 
-// amendedAt is where what a message reads now stands among the pieces of its text, with the time of the amendment: behind
-// all that it ever said.
+// amendedAt is where what a message reads now stands among the pieces of its text, one behind the other: behind all that it
+// ever said.
 const amendedAt = 1 << 50
 
 // amendedStmts have recall find a message by what it reads now, and say so where it is found by what it read, and who answers
@@ -116,7 +116,11 @@ func (s *Session) amendedStmts(ctx context.Context, e tidemark.Entry, a Amendmen
 	if a.Revokes != "" {
 		now = takenBack
 	}
-	stmts, err := s.pieceStmt(home, e.Seq, amendedAt+s.Runtime.Now().UnixMilli(), now)
+	before, err := host.Number(ctx, s.DB, "find earlier amendments", `SELECT count(*) FROM pieces WHERE seq = ? AND at >= ?`, e.Seq, amendedAt)
+	if err != nil {
+		return nil, err
+	}
+	stmts, err := s.pieceStmt(home, e.Seq, amendedAt+before, now)
 	if s.made.Here(ledgerTables) {
 		stmts = append(stmts, tidemark.Stmt{SQL: `UPDATE heard SET said = ? WHERE key = ? AND message = ?`,
 			Args: []any{clip.Line(now, maxQuoted), string(s.Key), e.Origin.Message}})
@@ -130,7 +134,7 @@ func (s *Session) amendedPieces(ctx context.Context, entries []tidemark.Entry) (
 	for i, e := range entries {
 		seqs[i] = e.Seq
 	}
-	rows, err := s.made.Query(ctx, pieceTables, `SELECT p.seq, p.at, p.size, p.text FROM json_each(?) j JOIN pieces p ON p.seq = j.value AND p.at >= ? ORDER BY p.at DESC LIMIT ?`,
+	rows, err := s.made.Query(ctx, pieceTables, `SELECT p.seq, p.at, p.size, p.text FROM json_each(?) j JOIN pieces p ON p.seq = j.value AND p.at >= ? ORDER BY p.n DESC LIMIT ?`,
 		mustJSON(seqs), amendedAt, MaxK*4)
 	if err != nil {
 		return nil, fmt.Errorf("recall: what was amended: %w", err)
@@ -150,7 +154,7 @@ func (p piece) over(text string) string {
 // that says what it answers stay.
 func corrected(id tidemark.EntryID, m tidemark.Message, text string) []tidemark.Edit {
 	for i, b := range slices.Backward(m.Content) {
-		if b.Type == tidemark.TypeText && strings.HasPrefix(b.Text, "[") && strings.HasSuffix(b.Text, "]") {
+		if b.Type == tidemark.TypeText && (strings.HasPrefix(b.Text, tidemark.RepliesTo) || strings.Contains(b.Text, tidemark.KeptAs)) {
 			break
 		}
 		if b.Type == tidemark.TypeText {

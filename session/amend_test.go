@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -109,7 +110,10 @@ func TestAmendedIsFound(t *testing.T) {
 	h.hear("ann", "m1", tidemark.Text("the code of my walnut cupboard is 4471"))
 	h.hear("ann", "m2", tidemark.Text("the code of my cellar door is 9313"))
 	h.hear("ann", "m3", block(t, `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"`+strings.Repeat("QUJD", 100_000)+`"}}`))
-	h.hear("ann", "m4", tidemark.Text("[document plan.docx: application/msword, 20000 bytes]"), tidemark.Text("read this please"))
+	h.hear("ann", "m4", tidemark.Text("[document plan.docx: application/msword, 20000 bytes, kept as agents/main/files/x]"), tidemark.Text("read this please"))
+	h.hear("ann", "m5", tidemark.Text("[between us: 7117]"))
+	h.amend("ann", "e5", session.Amendment{Edits: "m5", Text: "never mind"})
+	h.amend("ann", "e0", session.Amendment{Edits: "m1", Text: "the code of my old and rather dusty oak wardrobe on the second floor is 1234, I think"})
 	h.amend("ann", "e1", session.Amendment{Edits: "m1", Text: "the code of my oak wardrobe is 5582"})
 	h.amend("ann", "e2", session.Amendment{Revokes: "m2"})
 	h.amend("ann", "e3", session.Amendment{Edits: "m3", Text: "my cat"})
@@ -128,7 +132,26 @@ func TestAmendedIsFound(t *testing.T) {
 	}
 	raw, err := json.Marshal(h.sent())
 	if err != nil || strings.Contains(string(raw), "tidemark_blob") || !strings.Contains(string(raw), `QUJDQUJD"`) {
-		t.Errorf("%v: sent %.300s", err, raw)
+		t.Errorf("%v: sent %.1500s", err, raw)
 	}
-	h.sentInOrder([]string{"oak wardrobe", "my cat", "plan.docx", "read this, please!"})
+	h.sentInOrder([]string{"oak wardrobe", "my cat", "plan.docx", "read this, please!", "never mind"})
+	if strings.Contains(string(raw), "7117") {
+		t.Error("what was corrected is sent")
+	}
+}
+
+// TestManyCaptions: files beside which captions came later are bounded together, and the newest are shown.
+func TestManyCaptions(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, session.Settings{})
+	for i := range 3 {
+		id := fmt.Sprint("m", i)
+		h.hear("ann", id, block(t, fmt.Sprintf(`{"type":"image","source":{"type":"base64","media_type":"image/png","data":"Q%dJD%s"}}`, i, strings.Repeat("QUJD", 850_000))))
+		h.amend("ann", "e"+id, session.Amendment{Edits: id, Text: "cat " + id})
+	}
+	h.say("which?")
+	raw, err := json.Marshal(h.sent())
+	if err != nil || strings.Contains(string(raw), `"Q0JD`) || !strings.Contains(string(raw), `"Q1JD`) || !strings.Contains(string(raw), `"Q2JD`) || !strings.Contains(string(raw), "[image: 3400") {
+		t.Errorf("%v: %d bytes sent", err, len(raw))
+	}
 }

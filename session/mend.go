@@ -56,10 +56,7 @@ func (s *Session) guess(ctx context.Context, r *run, v View, refused error) (boo
 	if err != nil {
 		return false, err
 	}
-	answered := len(v.Items) - 1
-	for answered >= 0 && v.Items[answered].Message.Role != tidemark.Assistant {
-		answered--
-	}
+	answered := answeredIn(v.Items)
 	edits := firstEdits(v.Items, -1, *api,
 		func(i int, _ tidemark.Block) bool { return i > answered && v.Items[i].Seq < from },
 		func(i int, b tidemark.Block) bool { return i > answered && answers(b) })
@@ -164,6 +161,15 @@ func firstEdits(items []compaction.Item, inner int, api tidemark.APIError, rules
 	return nil
 }
 
+// answeredIn is the last item that a model said, -1 for none: what stands behind it is not answered.
+func answeredIn(items []compaction.Item) int {
+	n := len(items) - 1
+	for n >= 0 && items[n].Message.Role != tidemark.Assistant {
+		n--
+	}
+	return n
+}
+
 // mediaWords are in what APIs say of a picture or a document that they cannot load or read, without a place: "Could not
 // process image", "Unable to download the file", "Error while downloading …", "The PDF specified was not valid".
 var mediaWords = [...]string{"image", "image_url", "input_image", "input_file", "picture", "file", "download", "downloading", "pdf", "document", "media", "multimodal"}
@@ -174,12 +180,7 @@ func mediaEdits(v View, api tidemark.APIError) []tidemark.Edit {
 	if api.Status == http.StatusNotFound || !speaksOf(api, mediaWords[:]...) {
 		return nil // what is not found is the model, whatever that is called
 	}
-	answered := -1
-	for i := range v.Items {
-		if v.Items[i].Message.Role == tidemark.Assistant {
-			answered = i
-		}
-	}
+	answered := answeredIn(v.Items)
 	held := func(guilty func(i int, b tidemark.Block) bool) func(int, tidemark.Block) bool {
 		return func(i int, b tidemark.Block) bool {
 			return slices.ContainsFunc(append([]tidemark.Block{b}, b.Content...), func(b tidemark.Block) bool { return medium(b) && guilty(i, b) })

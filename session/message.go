@@ -197,3 +197,34 @@ func jsonText(raw []byte, s *string) error {
 	}
 	return nil
 }
+
+// amendedFiles bounds the bytes of the files beside which words stand that came later, the newest first: a view counts what
+// entries weigh, and these are of overlays.
+const amendedFiles = 8 << 20
+
+// amendedWith brings the files of edits back that stand in them as they are stored, as far as there is room for them.
+func (s *Session) amendedWith(ctx context.Context, edits []tidemark.Edit, left *int) error {
+	for i, e := range edits {
+		var with []int
+		for n, b := range e.Blocks {
+			ref, ok := reference(b)
+			if !ok {
+				continue
+			}
+			if ref.Bytes > *left {
+				e.Blocks[n] = tidemark.Text(fmt.Sprintf("[%s: %d bytes, too many beside the others; recall with {\"entry\": \"%s#%d\"} shows it]", b.Type, ref.Bytes, e.From, e.Block-1))
+				continue
+			}
+			with, *left = append(with, n), *left-ref.Bytes
+		}
+		if len(with) == 0 {
+			continue
+		}
+		m, err := s.hydrateSome(ctx, tidemark.Message{Content: e.Blocks}, with)
+		if err != nil {
+			return err
+		}
+		edits[i].Blocks = m.Content
+	}
+	return nil
+}

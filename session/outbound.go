@@ -90,15 +90,12 @@ func (s *Session) scanOut(r tidemark.Row) (Outbound, error) {
 	if next := r.Int(13); next > 0 {
 		o.Next = time.UnixMilli(next)
 	}
-	o.Ref = s.outRef(o.n)
+	o.Ref = string(s.Key) + "/" + strconv.FormatInt(o.n, 10)
 	if err := json.Unmarshal(r.Bytes(5), &o.To); err != nil {
 		return o, fmt.Errorf("read outbound %s: %w", o.Ref, err)
 	}
 	return o, nil
 }
-
-// outRef names a row to platforms, for [tidemark.RefKey].
-func (s *Session) outRef(n int64) string { return string(s.Key) + "/" + strconv.FormatInt(n, 10) }
 
 // Outbound returns the newest messages of the ledger, newest first.
 func (s *Session) Outbound(ctx context.Context, limit int) ([]Outbound, error) {

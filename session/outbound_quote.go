@@ -49,9 +49,9 @@ func (s *Session) quoted(ctx context.Context, in Input) (tidemark.Message, error
 			said, who = clip.Line(rows[0].Text(0), maxQuoted), rows[0].Text(1)
 		}
 	}
-	line := "[In reply to an older message, which is not at hand.]"
+	line := tidemark.RepliesTo + "an older message, which is not at hand.]"
 	if who != "" {
-		line = fmt.Sprintf("[In reply to %s message: %q]", who, cmp.Or(strings.Map(unbracket, said), "(no text)"))
+		line = fmt.Sprintf(tidemark.RepliesTo+"%s message: %q]", who, cmp.Or(strings.Map(unbracket, said), "(no text)"))
 	}
 	m := tidemark.Message{Role: in.Message.Role, Content: slices.Clone(in.Message.Content)}
 	m.Content = slices.Insert(m.Content, 0, tidemark.Text(line))

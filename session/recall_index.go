@@ -12,9 +12,6 @@ import (
 	"github.com/tidemark-ai/tidemark/room"
 )
 
-// matching is the query of the index of words for any of some terms.
-func (s *Session) matching(terms ...string) string { return matchHome(s.home(), " OR ", terms...) }
-
 // matchHome is the query for messages under a word of the home column with terms, joined by an operator.
 func matchHome(home, op string, terms ...string) string {
 	quoted := make([]string, len(terms))

@@ -348,7 +348,7 @@ func (s *Session) rarest(ctx context.Context, terms []string) (string, error) {
 	terms = slices.Compact(terms)
 	best, fewest := terms[0], int64(checkRare+1)
 	for _, t := range terms[:min(len(terms), checkTerms)] {
-		rows, err := s.DB.Query(ctx, `SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ? LIMIT ?) LIMIT 1`, s.matching(t), checkRare)
+		rows, err := s.DB.Query(ctx, `SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ? LIMIT ?) LIMIT 1`, matchHome(s.home(), " OR ", t), checkRare)
 		if err != nil {
 			return "", fmt.Errorf("look into the index: %w", err)
 		}

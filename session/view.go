@@ -53,7 +53,7 @@ func (s *Session) request(v View) tidemark.Request {
 func (s *Session) replyRoom(v View) tidemark.Tokens {
 	const usual = 8192 // of a provider, where nothing is configured
 	most, window := s.settings().MaxTokens, s.settings().Window
-	size, least := v.Size, leastReply(window)
+	size, least := v.Size, compaction.Budget{Window: window}.LeastReply()
 	if !v.Anchor { // it is an estimate, and of an anchored view the newest message is
 		size, least = size+v.Size/4, 2*least
 	}
@@ -63,9 +63,6 @@ func (s *Session) replyRoom(v View) tidemark.Tokens {
 	}
 	return most
 }
-
-// leastReply is the room that a reply has in a window that is full otherwise.
-func leastReply(window tidemark.Tokens) tidemark.Tokens { return window / 32 }
 
 // note is what the model must know now and what would break the cached prefix if it stood in the
 // system prompt: the pack, if there is one, and the time.
@@ -136,19 +133,15 @@ func (s *Session) layout(ctx context.Context, placed []compaction.Placed) ([]com
 	if err != nil {
 		return nil, layout, err
 	}
-	for _, e := range entries {
+	left := amendedFiles
+	for _, e := range slices.Backward(entries) {
 		var o tidemark.Overlay
-		if err := json.Unmarshal(e.Payload, &o); err != nil {
-			return nil, layout, fmt.Errorf("read overlay %s: %w", e.ID, err)
+		err := json.Unmarshal(e.Payload, &o)
+		if err == nil && amends(o) {
+			err = s.amendedWith(ctx, o.Edits, &left)
 		}
-		if amends(o) && bytes.Contains(e.Payload, []byte(blobField)) { // the words stand beside a file as it is stored
-			for i := range o.Edits {
-				m, err := s.hydrate(ctx, tidemark.Message{Content: o.Edits[i].Blocks})
-				if err != nil {
-					return nil, layout, fmt.Errorf("read overlay %s: %w", e.ID, err)
-				}
-				o.Edits[i].Blocks = m.Content
-			}
+		if err != nil {
+			return nil, layout, fmt.Errorf("read overlay %s: %w", e.ID, err)
 		}
 		rows[e.Seq] = o
 	}

@@ -290,7 +290,7 @@ func (s *Session) fitInto(ctx context.Context, r *run, v View, before, asked tid
 		return nil // what was refused was the room for the reply
 	}
 	_, err := s.fit(ctx, r, v, mode)
-	if errors.Is(err, tidemark.ErrNoGain) && (heavier || v.Size <= s.settings().Window-leastReply(s.settings().Window)) {
+	if errors.Is(err, tidemark.ErrNoGain) && (heavier || v.Size <= s.settings().Window-s.Budget().LeastReply()) {
 		return nil // it fits, as far as anybody says, and the reply has less room now
 	}
 	return err
