@@ -232,13 +232,14 @@ func mendEdit(it *compaction.Item, at, inner int, why string) (tidemark.Edit, bo
 	note := func(kind string) string {
 		return fmt.Sprintf("%s%s. A block of the type %s stood here; recall with {\"entry\": \"%s#%d\"} tells what the log keeps of it.]", mendedMark, why, kind, it.ID, n)
 	}
+	again := slices.ContainsFunc(it.Stubbed, func(st compaction.Stubbed) bool { return st.Block == n }) // else the mark is somebody's words
 	var with []tidemark.Block
 	switch {
-	case strings.HasPrefix(b.Text, mendedMark):
+	case again && strings.HasPrefix(b.Text, mendedMark):
 		return tidemark.Edit{}, false
 	case b.Type == tidemark.TypeThinking || b.Type == tidemark.TypeRedactedThinking: // nobody misses it
 	case b.Type == tidemark.TypeToolResult:
-		text, done := mendResult(b, inner, note)
+		text, done := mendResult(b, inner, again, note)
 		if !done {
 			return tidemark.Edit{}, false
 		}
@@ -257,16 +258,16 @@ func mendEdit(it *compaction.Item, at, inner int, why string) (tidemark.Edit, bo
 }
 
 // mendResult is a result with a note in the place of one of its blocks, or of all that is no text; or of all of it, where
-// those are notes already.
-func mendResult(b tidemark.Block, inner int, note func(kind string) string) (tidemark.Block, bool) {
+// those are notes already, as they may be where some were put there before (again).
+func mendResult(b tidemark.Block, inner int, again bool, note func(kind string) string) (tidemark.Block, bool) {
 	out := tidemark.Block{Type: tidemark.TypeToolResult, ToolUseID: b.ToolUseID, IsError: b.IsError, Content: slices.Clone(b.Content)}
 	done := false
 	for i, c := range out.Content {
-		if (i == inner || inner < 0 && c.Type != tidemark.TypeText) && !strings.HasPrefix(c.Text, mendedMark) {
+		if (i == inner || inner < 0 && c.Type != tidemark.TypeText) && !(again && strings.HasPrefix(c.Text, mendedMark)) {
 			out.Content[i], done = tidemark.Text(note(c.Type)), true
 		}
 	}
-	if done || len(b.Content) == 1 && strings.HasPrefix(b.Content[0].Text, mendedMark) {
+	if done || again && len(b.Content) == 1 && strings.HasPrefix(b.Content[0].Text, mendedMark) {
 		return out, done
 	}
 	return tidemark.ToolResult(b.ToolUseID, note(b.Type), b.IsError), true
