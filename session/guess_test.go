@@ -27,7 +27,9 @@ func TestGuess(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := newHarness(t, session.Settings{})
-			h.agent.call = func(c tidemark.Block) tidemark.Block { return tidemark.ToolResult(c.ID, mark+"POISON of a tool", false) }
+			h.agent.call = func(c tidemark.Block) tidemark.Block {
+				return tidemark.ToolResult(c.ID, mark+"POISON of a tool", false)
+			}
 			all, called := false, true
 			h.model.set(func(_ int, req tidemark.Request) (tidemark.Message, error) {
 				raw, err := json.Marshal(req.Messages)
