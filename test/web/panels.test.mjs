@@ -173,11 +173,16 @@ for (const kind of hosts) {
       await panel.getByRole("alert").filter({ hasText: "The server cannot be reached." }).waitFor();
       await panel.getByRole("tab", { name: "Memory" }).click();
       await panel.getByRole("alert").filter({ hasText: "The server cannot be reached." }).waitFor();
+      const again = panel.getByRole("button", { name: "Try again" });
+      const asked = page.waitForRequest(/\/memory\?/);
+      await again.click();
+      await asked;
       await server.start();
-      await panel.getByRole("button", { name: "Try again" }).click();
+      const press = () => again.evaluateAll(([b]) => b?.click()); // gone where the page heard that the server is back
+      await press();
       await panel.getByRole("button", { name: /MEMORY.md/ }).waitFor();
       await panel.getByRole("tab", { name: "Archives" }).click();
-      await panel.getByRole("button", { name: "Try again" }).click();
+      await press();
       await panel.locator("summary", { hasText: "Fact 0: lamp 0" }).first().waitFor();
       quiet(page);
     });
