@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"regexp"
 	"slices"
@@ -16,8 +17,9 @@ import (
 
 // Bounds of mending.
 const (
-	maxMends   = 8   // places in one turn, each of them once: some pictures and tools of a server may be refused together
-	maxRefusal = 200 // bytes of what the API said
+	maxMends        = 8   // places in one turn, each of them once: some pictures and tools of a server may be refused together
+	maxRefusal      = 200 // bytes of what the API said
+	maxRefusedTools = 128 // of a conversation
 )
 
 // mendedMark begins what stands in the place of a refused block, so that it is known as such: what is refused in spite of
@@ -286,16 +288,37 @@ func (s *Session) mendTool(ctx context.Context, r *run, v View, api tidemark.API
 		return false, nil
 	}
 	t, why := v.Tools[i], quoted(api.Message)
-	s.mu.Lock()
-	if s.refusedTools == nil {
-		s.refusedTools = map[string]tidemark.Hash{}
+	known := *s.refusedTools.Load()
+	if len(known) >= maxRefusedTools {
+		return false, nil
 	}
-	s.refusedTools[t.Name] = definitionHash(t)
-	s.mu.Unlock()
-	if box, ok := s.Tools.(refusing); ok && t.Mark != "" {
-		box.Refused(t.Name, t.Mark, why)
+	next := maps.Clone(known)
+	next[t.Name] = refusedTool{Model: s.windowName(s.settings().Model), Hash: definitionHash(t), Mark: t.Mark, Why: why}
+	kept := []tidemark.Stmt{{SQL: `UPDATE heads SET refused = ? WHERE key = ?`, Args: []any{mustJSON(next), string(s.Key)}, Want: 1}}
+	if err := s.mended(ctx, r, kept, fmt.Sprintf("The model's API refused the tool %s (%s). It is left out until its definition is another one.", t.Name, why)); err != nil {
+		return false, err
 	}
-	return true, s.mended(ctx, r, nil, fmt.Sprintf("The model's API refused the tool %s (%s). It is left out until its definition is another one.", t.Name, why))
+	s.refusedTools.Store(&next)
+	s.tellRefused(map[string]refusedTool{t.Name: next[t.Name]})
+	return true, nil
+}
+
+// refusedTool is a definition that the API of a model refused. It is left out for that model, in later lives too.
+type refusedTool struct {
+	Model string        `json:"model"` // as a window's is named
+	Hash  tidemark.Hash `json:"hash"`
+	Mark  string        `json:"mark,omitempty"`
+	Why   string        `json:"why"`
+}
+
+// tellRefused has the toolbox say why some tools are left out.
+func (s *Session) tellRefused(tools map[string]refusedTool) {
+	box, ok := s.Tools.(refusing)
+	for name, t := range tools {
+		if ok && t.Mark != "" {
+			box.Refused(name, t.Mark, t.Why)
+		}
+	}
 }
 
 // definitionHash names what a model is told of a tool.
@@ -305,14 +328,14 @@ func definitionHash(t tidemark.Tool) tidemark.Hash {
 
 // unrefused takes out the tools whose definitions were refused.
 func (s *Session) unrefused(tools []tidemark.Tool) []tidemark.Tool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.refusedTools) == 0 {
+	refused := *s.refusedTools.Load()
+	if len(refused) == 0 {
 		return tools
 	}
+	model := s.windowName(s.settings().Model)
 	return slices.DeleteFunc(tools, func(t tidemark.Tool) bool {
-		hash, ok := s.refusedTools[t.Name]
-		return ok && hash == definitionHash(t)
+		r, ok := refused[t.Name]
+		return ok && r.Model == model && r.Hash == definitionHash(t)
 	})
 }
 

@@ -421,6 +421,18 @@ func TestMendTool(t *testing.T) {
 	if h.post(byOwner("again")); names() != "read write rm" || h.model.count() != 3 {
 		t.Errorf("the next turn is offered %q after %d calls", names(), h.model.count())
 	}
+	h.stop()
+	r.told = nil
+	h.open()
+	if h.post(byOwner("in another life")); names() != "read write rm" || h.model.count() != 4 || len(r.told) != 1 {
+		t.Errorf("another life is offered %q after %d calls, the toolbox was told %q", names(), h.model.count(), r.told)
+	}
+	if err := h.Configure(t.Context(), session.Override{Model: "another"}); err != nil {
+		t.Fatal(err)
+	}
+	if h.post(byOwner("to another model")); names() != "read write rm" || h.model.count() != 6 {
+		t.Errorf("another model is offered %q after %d calls", names(), h.model.count())
+	}
 	b.tools[len(b.tools)-1].InputSchema, b.mark = []byte(`{"type":"object"}`), "other"
 	if h.post(byOwner("once more")); names() != "read write rm odd" {
 		t.Errorf("another definition is not offered: %q", names())

@@ -170,7 +170,7 @@ func Open(life context.Context, c Config) (*Session, error) {
 	if err := s.apart(); err != nil {
 		return nil, fmt.Errorf("open session %s: %w", c.Key, err)
 	}
-	for _, step := range []func(context.Context) error{s.ensure, s.begins, s.readWindows, s.loadSettings, s.findLedger, s.openRooms, s.resume} {
+	for _, step := range []func(context.Context) error{s.ensure, s.begins, s.readLearned, s.loadSettings, s.findLedger, s.openRooms, s.resume} {
 		if err := step(life); err != nil {
 			return nil, fmt.Errorf("open session %s: %w", c.Key, err)
 		}

@@ -17,7 +17,7 @@ import (
 // WITHOUT ROWID, which has no index beside it.
 var tables = []string{
 	// What a session is now. log is its current session id, people when a person last said something or was answered (0: active),
-	// windows what is known of those of its models, mark what memory the prompt was made from: the hash of its memory.Mark.
+	// windows what is known of those of its models, refused which tools their APIs refused, mark what memory the prompt was made from: the hash of its memory.Mark.
 	`CREATE TABLE heads(
 		key TEXT PRIMARY KEY, log TEXT NOT NULL, title TEXT NOT NULL DEFAULT '', created INTEGER NOT NULL,
 		active INTEGER NOT NULL, messages INTEGER NOT NULL DEFAULT 0, context INTEGER NOT NULL DEFAULT 0,
@@ -25,7 +25,7 @@ var tables = []string{
 		prompt TEXT NOT NULL DEFAULT '', prompt_day TEXT NOT NULL DEFAULT '',
 		cooldown INTEGER NOT NULL DEFAULT 0, failures INTEGER NOT NULL DEFAULT 0,
 		settings TEXT NOT NULL DEFAULT '{}', lives INTEGER NOT NULL DEFAULT 0,
-		people INTEGER NOT NULL DEFAULT 0, windows TEXT NOT NULL DEFAULT '{}', mark TEXT NOT NULL DEFAULT '') WITHOUT ROWID`,
+		people INTEGER NOT NULL DEFAULT 0, windows TEXT NOT NULL DEFAULT '{}', refused TEXT NOT NULL DEFAULT '{}', mark TEXT NOT NULL DEFAULT '') WITHOUT ROWID`,
 	`CREATE TABLE prompts(hash TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID`,
 	// An input is new, taken by a run, or done.
 	`CREATE TABLE inputs(

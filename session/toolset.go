@@ -25,10 +25,10 @@ type toolset struct {
 
 // offering is what this life knows of the tools that the model is offered.
 type offering struct {
-	frozen       atomic.Pointer[toolset]  // those of others
-	thawed       atomic.Bool              // the system prompt was made anew, so they may be
-	leftOut      atomic.Int64             // how many the model API takes no more of, as it was told
-	refusedTools map[string]tidemark.Hash // definitions, by name, that the model API refused; running.mu guards it
+	frozen       atomic.Pointer[toolset]                // those of others
+	thawed       atomic.Bool                            // the system prompt was made anew, so they may be
+	leftOut      atomic.Int64                           // how many the model API takes no more of, as it was told
+	refusedTools atomic.Pointer[map[string]refusedTool] // by name; replaced, never changed
 }
 
 // toolOffer is a tool with what is not told to models.

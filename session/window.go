@@ -79,17 +79,19 @@ func (s *Session) summaryWindow() tidemark.Tokens {
 	return s.windowOf(*s.learned.Load(), s.summaryModel(), s.settings().set).Tokens
 }
 
-// readWindows takes up what an earlier life learned.
-func (s *Session) readWindows(ctx context.Context) error {
-	rows, err := s.DB.Query(ctx, `SELECT windows FROM heads WHERE key = ? LIMIT 1`, string(s.Key))
+// readLearned takes up what an earlier life learned of the models in use.
+func (s *Session) readLearned(ctx context.Context) error {
+	rows, err := s.DB.Query(ctx, `SELECT windows, refused FROM heads WHERE key = ? LIMIT 1`, string(s.Key))
 	if err != nil || len(rows) == 0 {
-		return fmt.Errorf("read windows of %s: %w", s.Key, cmp.Or(err, tidemark.ErrNotFound))
+		return fmt.Errorf("read what was learned in %s: %w", s.Key, cmp.Or(err, tidemark.ErrNotFound))
 	}
-	l := learned{}
-	if err := json.Unmarshal(rows[0].Bytes(0), &l); err != nil {
-		return fmt.Errorf("read windows of %s: %w", s.Key, err)
+	l, tools := learned{}, map[string]refusedTool{}
+	if err := cmp.Or(json.Unmarshal(rows[0].Bytes(0), &l), json.Unmarshal(rows[0].Bytes(1), &tools)); err != nil {
+		return fmt.Errorf("read what was learned in %s: %w", s.Key, err)
 	}
 	s.learned.Store(&l)
+	s.refusedTools.Store(&tools)
+	s.tellRefused(tools)
 	return nil
 }
 
