@@ -105,6 +105,9 @@ type Origin struct {
 // Findable reports whether what was said is to be found, and may be a source of memory: what stands elsewhere already is found there.
 func (o Origin) Findable() bool { return o.From != FromRecall && !o.Own }
 
+// StopRefusal is the stop reason of a reply in which a model, or a filter before it, declined.
+const StopRefusal = "refusal"
+
 // Call is what one call of a model was and cost.
 type Call struct {
 	Model     string `json:"model,omitempty"`           // as the provider names it

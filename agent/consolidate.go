@@ -50,6 +50,7 @@ type Consolidated struct {
 	DetailSize int      `json:"detailFiles,omitempty"` // files that are linked
 	Waiting    string   `json:"waiting,omitempty"`     // why facts wait for the model that compares them
 	Unread     int      `json:"unread,omitempty"`      // nights in a row in which its answer could not be read
+	Passed     int      `json:"passed,omitempty"`      // facts that were never compared for that, in all nights
 }
 
 // Consolidate does what belongs to the night, now: the sweep over new facts, then the digest. Doing it twice
@@ -60,11 +61,15 @@ func (led *ledger) Consolidate(ctx context.Context) (Consolidated, error) {
 		c.Note = "nothing is on: set memory.digest, or recall.reconcile to model"
 		return c, nil
 	}
-	nights, err := led.unreadNights(ctx)
+	nights, passed, err := led.unreadNights(ctx)
 	if err != nil {
 		return c, fmt.Errorf("sweep facts: %w", err)
 	}
 	c.Decided, c.Unread, err = led.reconcile(ctx, nights)
+	c.Passed = passed
+	if why := (*uncompared)(nil); errors.As(err, &why) {
+		c.Passed += why.facts
+	}
 	left, silent := err, errors.Is(err, errUnasked)
 	switch { // the digest does not wait for a key, and a model that babbles does so in an hour, too
 	case silent, errors.Is(err, errUnread), errors.Is(err, errPassed):
@@ -99,11 +104,15 @@ func (led *ledger) Consolidate(ctx context.Context) (Consolidated, error) {
 // oneNight is how long what is asked again counts as the same night.
 const oneNight = 12 * time.Hour
 
-// unreadNights is how many nights in a row, before this one, the last answers could not be read.
-func (led *ledger) unreadNights(ctx context.Context) (int, error) {
-	n, err := host.Number(ctx, led.cfg.DB, "read the last night", `SELECT max(coalesce(json_extract(note, '$.unread'), 0) - (at > ?), 0) FROM agent_nights WHERE agent = ? AND note <> '' LIMIT 1`,
-		led.now().Add(-oneNight).UnixMilli(), led.cfg.Name)
-	return int(n), err
+// unreadNights is how many nights in a row, before this one, the last answers could not be read, and how many facts were
+// passed over for that by now.
+func (led *ledger) unreadNights(ctx context.Context) (nights, passed int, err error) {
+	r, err := host.First(ctx, led.cfg.DB, "read the last night", `SELECT coalesce(max(max(coalesce(json_extract(note, '$.unread'), 0) - (at > ?), 0)), 0), coalesce(max(json_extract(note, '$.passed')), 0)
+		FROM agent_nights WHERE agent = ? AND note <> '' LIMIT 1`, led.now().Add(-oneNight).UnixMilli(), led.cfg.Name)
+	if err != nil {
+		return 0, 0, err
+	}
+	return int(r.Int(0)), int(r.Int(1)), nil
 }
 
 // Digest returns the digest as it would be written now.

@@ -54,6 +54,7 @@ func (led *ledger) reconcile(ctx context.Context, unreadNights int) (decided, ni
 		}
 		var stmts []tidemark.Stmt
 		var silent, garbled *uncompared
+		unread := 0 // facts
 		for _, group := range groups(fresh) {
 			more, err := led.decide(ctx, group)
 			var why *uncompared
@@ -64,12 +65,12 @@ func (led *ledger) reconcile(ctx context.Context, unreadNights int) (decided, ni
 				silent = why
 				break
 			} else if err != nil {
-				garbled = why
+				garbled, unread = why, unread+len(group)
 			}
 		}
 		n, next := len(stmts), fresh[len(fresh)-1].seq
 		if garbled != nil && unreadNights+1 >= sweepUnread {
-			garbled.what = errPassed
+			garbled.what, garbled.facts = errPassed, unread
 			led.cfg.Logger.Warn("sweep by a model", "agent", led.cfg.Name, "nights", unreadNights+1, "err", garbled)
 			passed, garbled, unreadNights = garbled, nil, 0
 		}
@@ -97,7 +98,10 @@ func (led *ledger) reconcile(ctx context.Context, unreadNights int) (decided, ni
 }
 
 // uncompared says why facts are not compared yet.
-type uncompared struct{ what, err error }
+type uncompared struct {
+	what, err error
+	facts     int // that are left for ever
+}
 
 func (u *uncompared) Error() string   { return u.what.Error() + ": " + u.err.Error() }
 func (u *uncompared) Unwrap() []error { return []error{u.what, u.err} }
@@ -110,7 +114,7 @@ var (
 	errRemaining = errors.New("the rest is compared the next night")
 )
 
-func remaining(why string) error { return &uncompared{errRemaining, errors.New(why)} }
+func remaining(why string) error { return &uncompared{what: errRemaining, err: errors.New(why)} }
 
 // both is two errors in one line.
 func both(a, b error) error {
@@ -312,10 +316,10 @@ func (led *ledger) askModel(ctx context.Context, w memory.Window) ([]memory.Deci
 	reply, err := tidemark.Complete(limited, led.cfg.Model, w.Ask(led.cfg.ModelName))
 	var api *tidemark.APIError
 	if errors.As(err, &api) && api.Type == tidemark.EmptyReply {
-		return nil, &uncompared{errUnread, err}
+		return nil, &uncompared{what: errUnread, err: err}
 	}
 	if answered := errors.As(err, &api) && (api.Class == tidemark.ClassOverflow || api.Class == tidemark.ClassRefusal); err != nil && !answered {
-		return nil, &uncompared{errUnasked, err}
+		return nil, &uncompared{what: errUnasked, err: err}
 	}
 	var decisions []memory.Decision
 	refused, garbled := 0, false
@@ -327,7 +331,7 @@ func (led *ledger) askModel(ctx context.Context, w memory.Window) ([]memory.Deci
 		led.cfg.Logger.Warn("sweep by a model", "agent", led.cfg.Name, "facts", len(w.Fresh), "refused", refused, "err", err)
 	}
 	if garbled {
-		return nil, &uncompared{errUnread, err}
+		return nil, &uncompared{what: errUnread, err: err}
 	}
 	return decisions, nil
 }

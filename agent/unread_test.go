@@ -114,6 +114,9 @@ func TestPassedOverThenSilent(t *testing.T) {
 		if night == 2 && (!strings.Contains(done.Waiting, "wrong key") || !strings.Contains(done.Waiting, "for so many nights")) {
 			t.Errorf("it waits, since %q", done.Waiting)
 		}
+		if (done.Passed > 0) != (night >= 2) || done.Passed > len(facts) {
+			t.Errorf("night %d: %d facts were passed over", night, done.Passed)
+		}
 	}
 }
 

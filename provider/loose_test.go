@@ -104,8 +104,8 @@ func TestLooseAnswers(t *testing.T) {
 func TestRefusalIsAnAnswer(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct{ name, body, text, stop, kind string }{
-		{"whole", `{"choices":[{"finish_reason":"stop","message":{"content":null,"refusal":"I cannot."}}]}`, "I cannot.", stopRefusal, "text"},
-		{"streamed", streamed(`{"choices":[{"delta":{"refusal":"I can"}}]}`, `{"choices":[{"delta":{"refusal":"not."},"finish_reason":"stop"}]}`, "[DONE]"), "I cannot.", stopRefusal, "text"},
+		{"whole", `{"choices":[{"finish_reason":"stop","message":{"content":null,"refusal":"I cannot."}}]}`, "I cannot.", tidemark.StopRefusal, "text"},
+		{"streamed", streamed(`{"choices":[{"delta":{"refusal":"I can"}}]}`, `{"choices":[{"delta":{"refusal":"not."},"finish_reason":"stop"}]}`, "[DONE]"), "I cannot.", tidemark.StopRefusal, "text"},
 		{"null", `{"choices":[{"finish_reason":"stop","message":{"content":"yes","refusal":null}}]}`, "yes", stopEnd, "text"},
 		{"thinking that was cut off", `{"choices":[{"finish_reason":"length","message":{"content":"","reasoning_content":"hm, so"}}]}`, "", stopLength, "thinking"},
 	} {

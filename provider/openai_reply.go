@@ -209,7 +209,7 @@ func (r *openaiReply) reply() (tidemark.Reply, error) {
 	case finishLength, "model_length":
 		r.call.Stop = stopLength
 	case "content_filter":
-		r.call.Stop = stopRefusal
+		r.call.Stop = tidemark.StopRefusal
 	case "error":
 		return tidemark.Reply{}, &tidemark.APIError{Class: tidemark.ClassOverloaded, Status: http.StatusOK, Type: r.finish,
 			Message: "the model stopped with an error", RequestID: r.call.RequestID}
@@ -222,10 +222,10 @@ func (r *openaiReply) reply() (tidemark.Reply, error) {
 	// What declined says so in words of its own: they are the answer (https://platform.openai.com/docs/guides/structured-outputs#refusals).
 	if refusal := r.refusal.String(); strings.TrimSpace(refusal) != "" && len(m.Calls()) == 0 {
 		m.Content = append(m.Content, tidemark.Text(refusal))
-		r.call.Stop = stopRefusal
+		r.call.Stop = tidemark.StopRefusal
 		return answered(r.req, m, r.call)
 	}
-	if thought := r.thought.String(); len(m.Content) == 0 && strings.TrimSpace(thought) != "" && r.call.Stop != stopRefusal {
+	if thought := r.thought.String(); len(m.Content) == 0 && strings.TrimSpace(thought) != "" && r.call.Stop != tidemark.StopRefusal {
 		m.Content = []tidemark.Block{{Type: tidemark.TypeThinking, Text: thought}} // it was paid for, and asking again would bring the same
 	}
 	return complete(r.req, m, r.call)

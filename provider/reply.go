@@ -19,7 +19,6 @@ const (
 	stopEnd      = "end_turn"
 	stopTool     = "tool_use"
 	stopLength   = "max_tokens"
-	stopRefusal  = "refusal"
 	stopOverflow = "model_context_window_exceeded"
 )
 
@@ -162,9 +161,9 @@ func complete(req tidemark.Request, m tidemark.Message, c tidemark.Call) (tidema
 	switch {
 	case c.Stop == stopOverflow:
 		return fail(tidemark.ClassOverflow, stopOverflow, "the reply met the end of the context window")
-	case c.Stop == stopRefusal && strings.TrimSpace(m.PlainText()) == "":
-		return fail(tidemark.ClassRefusal, stopRefusal, "the model declined to answer")
-	case c.Stop == stopRefusal: // what it said before or about it was read: it is the answer, and no call of it is made
+	case c.Stop == tidemark.StopRefusal && strings.TrimSpace(m.PlainText()) == "":
+		return fail(tidemark.ClassRefusal, tidemark.StopRefusal, "the model declined to answer")
+	case c.Stop == tidemark.StopRefusal: // what it said before or about it was read: it is the answer, and no call of it is made
 		m.Content = slices.DeleteFunc(slices.Clone(m.Content), func(b tidemark.Block) bool { return b.Type == tidemark.TypeToolUse })
 	case len(m.Content) == 0:
 		return fail(tidemark.ClassNetwork, tidemark.EmptyReply, "the reply has no content")

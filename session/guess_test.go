@@ -65,3 +65,46 @@ func TestGuess(t *testing.T) {
 		})
 	}
 }
+
+// TestDeclined: where a model declines in words, and again in the next turn, it is asked a second time without what it
+// declined. One that declines whatever is said, or that only did so once, changes nothing.
+func TestDeclined(t *testing.T) {
+	t.Parallel()
+	const no = "I can't help with that."
+	h := newHarness(t, session.Settings{})
+	bad := "POISON"
+	declines := func(req tidemark.Request) bool {
+		raw, err := json.Marshal(req.Messages)
+		return err != nil || strings.Contains(string(raw), bad)
+	}
+	h.model.declines = declines
+	h.model.set(func(_ int, req tidemark.Request) (tidemark.Message, error) {
+		if declines(req) {
+			return tidemark.Message{Role: tidemark.Assistant, Content: []tidemark.Block{tidemark.Text(no)}}, nil
+		}
+		return tidemark.Message{}, nil
+	})
+	h.say("first")
+	if got := h.say("POISON"); got != no {
+		t.Errorf("declined as %q", got)
+	}
+	calls := h.model.count()
+	if got := h.say("second"); !strings.HasPrefix(got, "ok ") || h.model.count() != calls+2 {
+		t.Errorf("after one that was declined: %q, %d calls", got, h.model.count()-calls)
+	}
+	h.sentInOrder([]string{"first", "Refused by the model's API", "second"})
+	if got := h.say("third"); !strings.HasPrefix(got, "ok ") || h.model.count() != calls+3 {
+		t.Errorf("the turn after it: %q, %d calls", got, h.model.count()-calls)
+	}
+	bad = ""
+	h.say("fourth")
+	h.say("fifth")
+	if got := h.say("sixth"); got != no {
+		t.Errorf("declined as %q", got)
+	}
+	bad = "nothing of it"
+	if got := h.say("seventh"); !strings.HasPrefix(got, "ok ") {
+		t.Errorf("seventh: %q", got)
+	}
+	h.sentInOrder([]string{"fourth", no, "fifth", no, "sixth", no, "seventh"})
+}

@@ -305,11 +305,12 @@ func (h *harness) events(kind string) []string {
 
 // model plays a function; the default answers "ok N" and writes summaries.
 type model struct {
-	mu    sync.Mutex
-	calls []tidemark.Request
-	play  func(n int, req tidemark.Request) (tidemark.Message, error) // zero message: the default
-	hold  chan struct{}                                               // if set, a call waits for it
-	usage tidemark.Usage                                              // reported with each reply, if set
+	mu       sync.Mutex
+	calls    []tidemark.Request
+	play     func(n int, req tidemark.Request) (tidemark.Message, error) // zero message: the default
+	hold     chan struct{}                                               // if set, a call waits for it
+	usage    tidemark.Usage                                              // reported with each reply, if set
+	declines func(tidemark.Request) bool                                 // which replies end as a refusal, if set
 
 	entered chan struct{} // if set, told of each call
 }
@@ -351,6 +352,9 @@ func (m *model) Stream(ctx context.Context, req tidemark.Request) iter.Seq2[tide
 		stop := "end_turn"
 		if len(msg.Calls()) > 0 {
 			stop = "tool_use"
+		}
+		if declines := m.declines; declines != nil && declines(req) {
+			stop = tidemark.StopRefusal
 		}
 		yield(tidemark.Delta{Reply: &tidemark.Reply{Message: msg, Call: tidemark.Call{Model: req.Model, Stop: stop, Usage: m.usage, Reported: m.usage != tidemark.Usage{}}}}, nil)
 	}

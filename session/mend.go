@@ -59,8 +59,7 @@ func (s *Session) guess(ctx context.Context, r *run, v View, refused error) (boo
 		return false, err
 	}
 	answered := answeredIn(v.Items)
-	edits := firstEdits(v.Items, -1, *api,
-		func(i int, _ tidemark.Block) bool { return i > answered && v.Items[i].Seq < from },
+	edits := firstEdits(v.Items, -1, *api, leftBefore(v.Items, from),
 		func(i int, b tidemark.Block) bool { return i > answered && answers(b) })
 	if len(edits) == 0 {
 		return false, refused
@@ -68,9 +67,37 @@ func (s *Session) guess(ctx context.Context, r *run, v View, refused error) (boo
 	return true, s.takeOut(ctx, r, *api, edits)
 }
 
+// reconsider calls a second time where a model declined in words, and had done so the time before: it may go on declining
+// whatever is said, until it no longer sees what it declined (https://docs.anthropic.com/en/docs/test-and-evaluate/strengthen-guardrails/handle-streaming-refusals).
+func (s *Session) reconsider(ctx context.Context, r *run, v View, c tidemark.Call) (bool, error) {
+	if len(r.guessed) > 0 || r.mends >= maxMends {
+		return false, nil
+	}
+	from, err := s.turnFrom(ctx, r)
+	if err != nil {
+		return false, err
+	}
+	api := tidemark.APIError{Class: tidemark.ClassRefusal, Message: "the model declined to answer"}
+	edits := firstEdits(v.Items, -1, api, leftBefore(v.Items, from))
+	if len(edits) == 0 {
+		return false, nil
+	}
+	s.hub.send(Notice{Type: NoticeRestart, Run: r.ID, Text: "The model declined, as it did before. It is asked again without that."})
+	return true, s.takeOut(ctx, r, api, edits, s.addUsage(c.Usage), spendStmt(r, c.Usage))
+}
+
+// declined reports an answer that is none, though it may have words.
+func declined(c tidemark.Call) bool { return c.Stop == tidemark.StopRefusal }
+
+// leftBefore are the blocks that were said before a turn and that no model answered.
+func leftBefore(items []compaction.Item, from int64) func(int, tidemark.Block) bool {
+	answered := answeredIn(items)
+	return func(i int, _ tidemark.Block) bool { return i > answered && items[i].Seq < from }
+}
+
 // takeOut has notes read in the place of what was refused. Where the API named no place, it is taken back if the turn is
-// refused all the same, see setAside.
-func (s *Session) takeOut(ctx context.Context, r *run, api tidemark.APIError, edits []tidemark.Edit) error {
+// refused all the same, see guessedWrong.
+func (s *Session) takeOut(ctx context.Context, r *run, api tidemark.APIError, edits []tidemark.Edit, more ...tidemark.Stmt) error {
 	if len(edits) == 0 {
 		return nil
 	}
@@ -82,7 +109,7 @@ func (s *Session) takeOut(ctx context.Context, r *run, api tidemark.APIError, ed
 	if api.Place == nil {
 		r.guessed = append(r.guessed, id)
 	}
-	return s.mended(ctx, r, stmts, fmt.Sprintf("The model's API refused a part of entry %s (%s). The model reads a note in its place from now on; the log keeps it.", edits[0].From, quoted(api.Message)))
+	return s.mended(ctx, r, append(stmts, more...), fmt.Sprintf("The model's API refused a part of entry %s (%s). The model reads a note in its place from now on; the log keeps it.", edits[0].From, quoted(api.Message)))
 }
 
 // mended records that something was mended, and tells the people of the turn.
@@ -163,10 +190,10 @@ func firstEdits(items []compaction.Item, inner int, api tidemark.APIError, rules
 	return nil
 }
 
-// answeredIn is the last item that a model said, -1 for none: what stands behind it is not answered.
+// answeredIn is the last item in which a model answered, -1 for none: what stands behind it is not answered.
 func answeredIn(items []compaction.Item) int {
 	n := len(items) - 1
-	for n >= 0 && items[n].Message.Role != tidemark.Assistant {
+	for n >= 0 && (items[n].Message.Role != tidemark.Assistant || items[n].Call != nil && declined(*items[n].Call)) {
 		n--
 	}
 	return n
@@ -348,8 +375,7 @@ var otherWords = [...]string{"param", "parameter", "temperature", "top_p", "top_
 func (s *Session) setAside(ctx context.Context, r *run, why error) ([]tidemark.Stmt, error) {
 	var api *tidemark.APIError
 	if errors.As(why, &api) && len(r.guessed) > 0 && (api.Class == tidemark.ClassBadRequest || api.Class == tidemark.ClassRefusal) {
-		_, stmts, err := s.overlayStmts(r.Log, tidemark.FromSystem, tidemark.Overlay{By: []string{"session"}, Lifts: r.guessed, Reason: "refused all the same"})
-		return append(stmts, s.eventStmt(r.Log, tidemark.Event{Type: "notice", Text: "What was taken out was not why. It is in view as before."})), err
+		return s.guessedWrong(r)
 	}
 	if api == nil || api.Class != tidemark.ClassBadRequest || api.Status == http.StatusNotFound || len(r.took) == 0 {
 		return nil, nil // what is not found is the model, or the address
@@ -385,4 +411,13 @@ func (s *Session) setAside(ctx context.Context, r *run, why error) ([]tidemark.S
 	}
 	_, stmts, err := s.overlayStmts(r.Log, tidemark.FromSystem, tidemark.Overlay{By: []string{"session"}, Reason: "refused", Edits: edits})
 	return stmts, err
+}
+
+// guessedWrong takes back what was taken out by guess in a turn, if anything was: it was not why the turn is refused.
+func (s *Session) guessedWrong(r *run) ([]tidemark.Stmt, error) {
+	if len(r.guessed) == 0 {
+		return nil, nil
+	}
+	_, stmts, err := s.overlayStmts(r.Log, tidemark.FromSystem, tidemark.Overlay{By: []string{"session"}, Lifts: r.guessed, Reason: "refused all the same"})
+	return append(stmts, s.eventStmt(r.Log, tidemark.Event{Type: "notice", Text: "What was taken out was not why. It is in view as before."})), err
 }

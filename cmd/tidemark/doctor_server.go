@@ -338,7 +338,11 @@ func (d *doctor) nights(ctx context.Context, c *client) {
 		d.add("memory", fine, "", "%d facts count no more since newer ones replaced or ended them (`tidemark memory ledger`); the last night was %s", n.Superseded, cli.When(n.At))
 	}
 	var last agent.Consolidated
-	if json.Unmarshal(out.Night.Last, &last) == nil && last.Waiting != "" {
+	switch err := json.Unmarshal(out.Night.Last, &last); {
+	case err != nil:
+	case last.Waiting == "" && last.Passed > 0:
+		d.add("memory", fine, "", "%s left as they are for good: in three nights the model gave no answer on them that could be read; later ones are compared", cli.Plural(last.Passed, "new fact"))
+	case last.Waiting != "":
 		d.add("memory", odd, "mend the model's key, quota or address, or name another one (compaction.model)", "new facts are not compared with older ones: %s", cli.Safe(last.Waiting))
 	}
 	if n := out.Night; len(n.Edited) > 0 {
