@@ -119,8 +119,14 @@ func (x *Index) Hop(q Query, hits []Hit) (next Query, ok bool) {
 			known[id] = true
 		}
 	}
+	rarest := int32(-1)
+	for id := range known {
+		if known[id] && (rarest < 0 || count[id] < count[rarest]) {
+			rarest = int32(id)
+		}
+	}
 	for r, h := range hits[:min(len(hits), hopHits)] {
-		if h.by != nil && !h.by.numbersIn(h.Doc) {
+		if h.by != nil && !h.by.numbersIn(h.Doc) || rarest >= 0 && !slices.Contains(x.terms[h.Doc], rarest) {
 			continue
 		}
 		for _, id := range x.terms[h.Doc] {
