@@ -3,6 +3,7 @@ package session_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -454,6 +455,25 @@ func TestLateArchiveIsReported(t *testing.T) {
 	slices.Sort(got)
 	if got = slices.Compact(got); !slices.Contains(got, "late") || len(got) != 3 {
 		t.Errorf("the agent knows of %q, want two parts and the late one", got)
+	}
+}
+
+// TestLastingOutageMayBeTheSize: where a model of summaries only ever says 500 to what is too large for it, halves of it are
+// tried once the compaction was put off. The summary is whole then.
+func TestLastingOutageMayBeTheSize(t *testing.T) {
+	h, c := newTimed(t, session.Settings{Window: 30_000, Reserve: 4000, Keep: 800}, noon)
+	h.model.set(func(_ int, req tidemark.Request) (tidemark.Message, error) {
+		if asksSummary(req) && len(req.Messages[0].PlainText()) > 16_000 {
+			return tidemark.Message{}, &tidemark.APIError{Class: tidemark.ClassOverloaded, Status: http.StatusInternalServerError, Message: "Internal server error"}
+		}
+		return tidemark.Message{}, nil
+	})
+	for i := 0; i < 200 && len(h.events("compaction")) == 0; i++ {
+		h.say(strings.Repeat(filler(i)+"\n", 2))
+		c.advance(2 * time.Minute)
+	}
+	if put, made := h.events("notice"), h.events("compaction"); len(put) != 1 || len(made) != 1 || strings.Contains(made[0], "extract") || !strings.Contains(put[0], "put off") {
+		t.Errorf("put off %q, made %q", put, made)
 	}
 }
 

@@ -173,9 +173,12 @@ func (s *Session) summarizeChunk(ctx context.Context, r *run, v View, p *plan, i
 	return nil
 }
 
-// pieceHalvings is how often a chunk that is too large for the model of summaries is halved: its window may be a small
-// part of that of the conversation.
-const pieceHalvings = 8
+// How often a chunk that is too large for the model of summaries is halved: its window may be a small part of that of the
+// conversation. Where that is only a doubt, since a server has the same words for an outage, it is tried a few times.
+const (
+	pieceHalvings  = 8
+	outageHalvings = 3
+)
 
 // condense asks for the summary of a chunk, or for its memories only, and for its halves one after the other where the
 // model takes no more.
@@ -192,8 +195,12 @@ func (s *Session) condense(ctx context.Context, p *plan, v View, items []compact
 	size := tidemark.EstimateText(compaction.Transcribe(items))
 	var api *tidemark.APIError
 	doubted := errors.As(err, &api) && unexplained(*api) && size > MinWindow/2
-	if doubted && api.Transient() { // an outage, unless the turn is refused so for its size as well
-		doubted = p.Reason == string(fitDoubted)
+	if doubted && api.Transient() { // an outage, unless it lasts or the turn is refused so for its size as well
+		n, err := s.putOffs(ctx, p)
+		if err != nil {
+			return err
+		}
+		doubted, halvings = n > 0 || p.Reason == string(fitDoubted), min(halvings, outageHalvings)
 	}
 	if !overflowed(err) && !doubted || halvings == 0 {
 		return err
