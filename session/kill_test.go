@@ -22,12 +22,17 @@ type mortal struct {
 	after  bool // the write that kills is done
 	dead   chan struct{}
 	writes int
+	counts func([]tidemark.Stmt) bool // which writes are counted; nil: all
 }
 
 var errKilled = fmt.Errorf("killed: %w", tidemark.ErrDead)
 
 func (m *mortal) Tx(ctx context.Context, stmts []tidemark.Stmt) error {
 	m.mu.Lock()
+	if m.left > 0 && m.counts != nil && !m.counts(stmts) {
+		m.mu.Unlock()
+		return m.DB.Tx(ctx, stmts)
+	}
 	m.writes++
 	m.left--
 	left := m.left
