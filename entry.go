@@ -119,6 +119,9 @@ type Call struct {
 	Reported bool `json:"reported,omitempty"`
 }
 
+// Declined reports a call whose reply is no answer, though it may have words.
+func (c Call) Declined() bool { return c.Stop == StopRefusal }
+
 // Entry is one row of a log. Nothing updates or deletes it.
 type Entry struct {
 	ID      EntryID

@@ -369,7 +369,7 @@ func (s *Session) install(ctx context.Context, r *run, v View, p *plan, part arc
 		if p.Act.Early {
 			return err
 		}
-		return errors.Join(err, s.rest(ctx))
+		return errors.Join(err, s.DB.Tx(ctx, []tidemark.Stmt{s.pauseStmt()}))
 	}
 	now := s.Runtime.Now()
 	size := after.Size // by the measure of what stood before, which may be a provider's

@@ -105,11 +105,6 @@ func (s *Session) mayStart(l tidemark.Limits) error {
 	return validLimits(l)
 }
 
-// spendStmt counts a call of the model towards the budget of a run, in the transaction that accounts it.
-func spendStmt(r *run, u tidemark.Usage) tidemark.Stmt {
-	return tidemark.Stmt{SQL: `UPDATE runs SET spent = spent + ? WHERE id = ?`, Args: []any{int64(u.Context()), r.ID}}
-}
-
 // spent is what a run has spent so far, with what its calls delegated.
 func (s *Session) spent(ctx context.Context, run string) (tidemark.Tokens, error) {
 	rows, err := s.DB.Query(ctx, `SELECT spent + (SELECT coalesce(sum(spent), 0) FROM calls WHERE run = runs.id) FROM runs WHERE id = ? LIMIT 1`, run)

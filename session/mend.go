@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"regexp"
 	"slices"
@@ -17,9 +16,8 @@ import (
 
 // Bounds of mending.
 const (
-	maxMends        = 8   // places in one turn, each of them once: some pictures and tools of a server may be refused together
-	maxRefusal      = 200 // bytes of what the API said
-	maxRefusedTools = 128 // of a conversation
+	maxMends   = 8   // places in one turn, each of them once: some pictures and tools of a server may be refused together
+	maxRefusal = 200 // bytes of what the API said
 )
 
 // mendedMark begins what stands in the place of a refused block, so that it is known as such: what is refused in spite of
@@ -70,24 +68,25 @@ func (s *Session) guess(ctx context.Context, r *run, v View, refused error) (boo
 // reconsider calls a second time where a model declined in words, and had done so the time before: it may go on declining
 // whatever is said, until it no longer sees what it declined (https://docs.anthropic.com/en/docs/test-and-evaluate/strengthen-guardrails/handle-streaming-refusals).
 func (s *Session) reconsider(ctx context.Context, r *run, v View, c tidemark.Call) (bool, error) {
-	if len(r.guessed) > 0 || r.mends >= maxMends {
-		return false, nil
+	api := tidemark.APIError{Class: tidemark.ClassRefusal, Message: "the model declined to answer"}
+	if len(r.guessed) > 0 {
+		back, err := s.setAside(ctx, r, &api)
+		if err != nil {
+			return false, err
+		}
+		r.guessed = nil
+		return false, s.step(ctx, r, stateCalling, back...)
 	}
 	from, err := s.turnFrom(ctx, r)
 	if err != nil {
 		return false, err
 	}
-	api := tidemark.APIError{Class: tidemark.ClassRefusal, Message: "the model declined to answer"}
 	edits := firstEdits(v.Items, -1, api, leftBefore(v.Items, from))
-	if len(edits) == 0 {
+	if len(edits) == 0 || r.mends >= maxMends {
 		return false, nil
 	}
-	s.hub.send(Notice{Type: NoticeRestart, Run: r.ID, Text: "The model declined, as it did before. It is asked again without that."})
 	return true, s.takeOut(ctx, r, api, edits, s.addUsage(c.Usage), spendStmt(r, c.Usage))
 }
-
-// declined reports an answer that is none, though it may have words.
-func declined(c tidemark.Call) bool { return c.Stop == tidemark.StopRefusal }
 
 // leftBefore are the blocks that were said before a turn and that no model answered.
 func leftBefore(items []compaction.Item, from int64) func(int, tidemark.Block) bool {
@@ -96,7 +95,7 @@ func leftBefore(items []compaction.Item, from int64) func(int, tidemark.Block) b
 }
 
 // takeOut has notes read in the place of what was refused. Where the API named no place, it is taken back if the turn is
-// refused all the same, see guessedWrong.
+// refused all the same, see setAside.
 func (s *Session) takeOut(ctx context.Context, r *run, api tidemark.APIError, edits []tidemark.Edit, more ...tidemark.Stmt) error {
 	if len(edits) == 0 {
 		return nil
@@ -120,15 +119,6 @@ func (s *Session) mended(ctx context.Context, r *run, stmts []tidemark.Stmt, lin
 		return err
 	}
 	return s.announce(ctx, r, line, append(stmts, lines...)...)
-}
-
-// announce records what was done about a refusal, with the statements that do it, and tells it to who listens.
-func (s *Session) announce(ctx context.Context, r *run, line string, stmts ...tidemark.Stmt) error {
-	r.Attempt = 0 // it is another request
-	if err := s.stepEvent(ctx, r, tidemark.Event{Type: "notice", Text: line}, stmts...); err != nil {
-		return fmt.Errorf("record what was refused: %w", err)
-	}
-	return nil
 }
 
 func quoted(text string) string {
@@ -193,7 +183,7 @@ func firstEdits(items []compaction.Item, inner int, api tidemark.APIError, rules
 // answeredIn is the last item in which a model answered, -1 for none: what stands behind it is not answered.
 func answeredIn(items []compaction.Item) int {
 	n := len(items) - 1
-	for n >= 0 && (items[n].Message.Role != tidemark.Assistant || items[n].Call != nil && declined(*items[n].Call)) {
+	for n >= 0 && (items[n].Message.Role != tidemark.Assistant || items[n].Call != nil && items[n].Call.Declined()) {
 		n--
 	}
 	return n
@@ -302,68 +292,22 @@ func mendResult(b tidemark.Block, inner int, again bool, note func(kind string) 
 	return tidemark.ToolResult(b.ToolUseID, note(b.Type), b.IsError), true
 }
 
-// refusing is a toolbox that can be told that a definition of its is refused, so that whoever asks for its tools sees why
-// one is not used.
-type refusing interface {
-	Refused(name, mark, why string)
-}
-
 // mendTool leaves a tool out whose definition was refused, until it is another one.
 func (s *Session) mendTool(ctx context.Context, r *run, v View, api tidemark.APIError) (bool, error) {
 	i := slices.IndexFunc(v.Tools, func(t tidemark.Tool) bool { return t.Name == api.Place.Tool })
 	if i < 0 {
 		return false, nil
 	}
-	t, why := v.Tools[i], quoted(api.Message)
-	known := *s.refusedTools.Load()
-	if len(known) >= maxRefusedTools {
+	why := quoted(api.Message)
+	stmts, kept := s.refuse(v.Tools[i], why)
+	if len(stmts) == 0 {
 		return false, nil
 	}
-	next := maps.Clone(known)
-	next[t.Name] = refusedTool{Model: s.windowName(s.settings().Model), Hash: definitionHash(t), Mark: t.Mark, Why: why}
-	kept := []tidemark.Stmt{{SQL: `UPDATE heads SET refused = ? WHERE key = ?`, Args: []any{mustJSON(next), string(s.Key)}, Want: 1}}
-	if err := s.mended(ctx, r, kept, fmt.Sprintf("The model's API refused the tool %s (%s). It is left out until its definition is another one.", t.Name, why)); err != nil {
-		return false, err
+	err := s.mended(ctx, r, stmts, fmt.Sprintf("The model's API refused the tool %s (%s). It is left out until its definition is another one.", api.Place.Tool, why))
+	if err == nil {
+		kept()
 	}
-	s.refusedTools.Store(&next)
-	s.tellRefused(map[string]refusedTool{t.Name: next[t.Name]})
-	return true, nil
-}
-
-// refusedTool is a definition that the API of a model refused. It is left out for that model, in later lives too.
-type refusedTool struct {
-	Model string        `json:"model"` // as a window's is named
-	Hash  tidemark.Hash `json:"hash"`
-	Mark  string        `json:"mark,omitempty"`
-	Why   string        `json:"why"`
-}
-
-// tellRefused has the toolbox say why some tools are left out.
-func (s *Session) tellRefused(tools map[string]refusedTool) {
-	box, ok := s.Tools.(refusing)
-	for name, t := range tools {
-		if ok && t.Mark != "" {
-			box.Refused(name, t.Mark, t.Why)
-		}
-	}
-}
-
-// definitionHash names what a model is told of a tool.
-func definitionHash(t tidemark.Tool) tidemark.Hash {
-	return tidemark.HashOf([]byte(t.Name + "\x00" + t.Description + "\x00" + string(t.InputSchema)))
-}
-
-// unrefused takes out the tools whose definitions were refused.
-func (s *Session) unrefused(tools []tidemark.Tool) []tidemark.Tool {
-	refused := *s.refusedTools.Load()
-	if len(refused) == 0 {
-		return tools
-	}
-	model := s.windowName(s.settings().Model)
-	return slices.DeleteFunc(tools, func(t tidemark.Tool) bool {
-		r, ok := refused[t.Name]
-		return ok && r.Model == model && r.Hash == definitionHash(t)
-	})
+	return err == nil, err
 }
 
 // otherWords are in what APIs say of a request whose messages they do not mind: "Unsupported parameter: temperature".
@@ -375,7 +319,8 @@ var otherWords = [...]string{"param", "parameter", "temperature", "top_p", "top_
 func (s *Session) setAside(ctx context.Context, r *run, why error) ([]tidemark.Stmt, error) {
 	var api *tidemark.APIError
 	if errors.As(why, &api) && len(r.guessed) > 0 && (api.Class == tidemark.ClassBadRequest || api.Class == tidemark.ClassRefusal) {
-		return s.guessedWrong(r)
+		_, stmts, err := s.overlayStmts(r.Log, tidemark.FromSystem, tidemark.Overlay{By: []string{"session"}, Lifts: r.guessed, Reason: "refused all the same"})
+		return append(stmts, s.eventStmt(r.Log, tidemark.Event{Type: "notice", Text: "What was taken out was not why. It is in view as before."})), err
 	}
 	if api == nil || api.Class != tidemark.ClassBadRequest || api.Status == http.StatusNotFound || len(r.took) == 0 {
 		return nil, nil // what is not found is the model, or the address
@@ -411,13 +356,4 @@ func (s *Session) setAside(ctx context.Context, r *run, why error) ([]tidemark.S
 	}
 	_, stmts, err := s.overlayStmts(r.Log, tidemark.FromSystem, tidemark.Overlay{By: []string{"session"}, Reason: "refused", Edits: edits})
 	return stmts, err
-}
-
-// guessedWrong takes back what was taken out by guess in a turn, if anything was: it was not why the turn is refused.
-func (s *Session) guessedWrong(r *run) ([]tidemark.Stmt, error) {
-	if len(r.guessed) == 0 {
-		return nil, nil
-	}
-	_, stmts, err := s.overlayStmts(r.Log, tidemark.FromSystem, tidemark.Overlay{By: []string{"session"}, Lifts: r.guessed, Reason: "refused all the same"})
-	return append(stmts, s.eventStmt(r.Log, tidemark.Event{Type: "notice", Text: "What was taken out was not why. It is in view as before."})), err
 }

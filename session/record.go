@@ -114,6 +114,15 @@ func (s *Session) stepEvent(ctx context.Context, r *run, e tidemark.Event, stmts
 	return nil
 }
 
+// announce records what was done about a refusal, with the statements that do it, and tells it to who listens.
+func (s *Session) announce(ctx context.Context, r *run, line string, stmts ...tidemark.Stmt) error {
+	r.Attempt = 0 // it is another request
+	if err := s.stepEvent(ctx, r, tidemark.Event{Type: "notice", Text: line}, stmts...); err != nil {
+		return fmt.Errorf("record what was refused: %w", err)
+	}
+	return nil
+}
+
 // lastEvent ends a command with an event, and with a message to who gave it.
 func (s *Session) lastEvent(ctx context.Context, r *run, e tidemark.Event) error {
 	lines, err := s.tellStmts(ctx, r.Log, r.origins, e.Text)
@@ -152,6 +161,11 @@ func (s *Session) addUsage(u tidemark.Usage) tidemark.Stmt {
 	return tidemark.Stmt{SQL: `UPDATE heads SET usage = (SELECT json_group_object(name, tokens) FROM
 		(SELECT name, SUM(tokens) tokens FROM (SELECT was.key name, was.value tokens FROM json_each(heads.usage) was
 			UNION ALL SELECT more.key, more.value FROM json_each(?) more) GROUP BY name)) WHERE key = ?`, Args: []any{mustJSON(u), string(s.Key)}, Want: 1}
+}
+
+// spendStmt counts a call of the model towards the budget of a run, in the transaction that accounts it.
+func spendStmt(r *run, u tidemark.Usage) tidemark.Stmt {
+	return tidemark.Stmt{SQL: `UPDATE runs SET spent = spent + ? WHERE id = ?`, Args: []any{int64(u.Context()), r.ID}}
 }
 
 // warn logs what went wrong and fails nothing.

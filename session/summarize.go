@@ -362,11 +362,6 @@ func (s *Session) chunkSize() tidemark.Tokens {
 	return max(min(s.settings().Window, s.summaryWindow())/4, 1)
 }
 
-// rest keeps automatic compactions from being planned for a while.
-func (s *Session) rest(ctx context.Context) error {
-	return s.DB.Tx(ctx, []tidemark.Stmt{s.pauseStmt()})
-}
-
 // pauseStmt does the same with other statements.
 func (s *Session) pauseStmt() tidemark.Stmt {
 	return tidemark.Stmt{SQL: `UPDATE heads SET cooldown = ? WHERE key = ?`, Args: []any{s.Runtime.Now().Add(cooldowns[0]).UnixMilli(), string(s.Key)}, Want: 1}

@@ -25,10 +25,9 @@ type toolset struct {
 
 // offering is what this life knows of the tools that the model is offered.
 type offering struct {
-	frozen       atomic.Pointer[toolset]                // those of others
-	thawed       atomic.Bool                            // the system prompt was made anew, so they may be
-	leftOut      atomic.Int64                           // how many the model API takes no more of, as it was told
-	refusedTools atomic.Pointer[map[string]refusedTool] // by name; replaced, never changed
+	frozen  atomic.Pointer[toolset] // those of others
+	thawed  atomic.Bool             // the system prompt was made anew, so they may be
+	leftOut atomic.Int64            // how many the model API takes no more of, as it was told
 }
 
 // toolOffer is a tool with what is not told to models.

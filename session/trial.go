@@ -18,9 +18,12 @@ type trial struct {
 	installed []tidemark.EntryID
 }
 
-// parried answers a refusal: what the model API named is mended, what is too large made smaller. It reports whether the
-// call may be made again.
-func (s *Session) parried(ctx context.Context, r *run, v, asked View, refused error) (bool, error) {
+// parried answers a refusal: what the model API named is mended, what is too large made smaller. A reply that declined, with
+// no error, is one as well. It reports whether the call may be made again.
+func (s *Session) parried(ctx context.Context, r *run, v, asked View, c tidemark.Call, refused error) (bool, error) {
+	if refused == nil {
+		return s.reconsider(ctx, r, asked, c)
+	}
 	if again, err := s.mend(ctx, r, asked, refused); again || err != nil {
 		return err == nil, err
 	}

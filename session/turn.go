@@ -38,17 +38,15 @@ func (s *Session) turn(ctx context.Context, r *run) error {
 			}
 			asked := s.advised(r, s.push(ctx, r, view))
 			reply, err := s.ask(ctx, r, asked)
-			again := false
-			if err != nil {
-				again, err = s.parried(ctx, r, view, asked, err)
-			} else if declined(reply.Call) {
-				again, err = s.reconsider(ctx, r, asked, reply.Call)
-			}
-			if err != nil {
-				return err
-			}
-			if again {
-				continue
+			if err != nil || reply.Call.Declined() {
+				again, err := s.parried(ctx, r, view, asked, reply.Call, err)
+				if err != nil {
+					return err
+				}
+				if again {
+					s.hub.send(Notice{Type: NoticeRestart, Run: r.ID, Text: "The model's API refused the request. It is asked again."})
+					continue
+				}
 			}
 			if err := errors.Join(s.took(ctx, r, view, reply.Call.Usage), s.tellLeftOut(ctx, r, reply.LeftOut)); err != nil {
 				return err
@@ -296,13 +294,6 @@ func (s *Session) commit(ctx context.Context, r *run, view View, reply tidemark.
 		return err
 	}
 	stmts = append(stmts, s.usageStmts(r, reply.Call)...)
-	if declined(reply.Call) {
-		back, err := s.guessedWrong(r)
-		if err != nil {
-			return err
-		}
-		stmts = append(stmts, back...)
-	}
 	tidied, event, err := s.tidyStmts(ctx, r, view, e.ID)
 	if err != nil {
 		return fmt.Errorf("tidy: %w", err)

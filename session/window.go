@@ -38,6 +38,8 @@ const (
 	windowNap   = 10 * time.Minute // until what did not answer is asked again
 	windowsTold = 8                // the agent takes no more in one call
 	windowWait  = 2 * time.Second  // for all of the answers, while somebody waits for another
+
+	maxRefusedTools = 128 // of a conversation
 )
 
 // windowing is what this life knows of the windows of its models.
@@ -47,6 +49,8 @@ type windowing struct {
 	tried     atomic.Int64 // the window that a turn tries, 0: none
 	mostTaken atomic.Int64 // tokens of the largest request that was taken in this life
 	doubts    atomic.Bool  // a refusal that nobody explains was for something else than the size
+
+	refusedTools atomic.Pointer[map[string]refusedTool] // by name; replaced, never changed
 }
 
 // learned is what is known of windows, by the place and name of the model. It is replaced, never changed.
@@ -91,7 +95,7 @@ func (s *Session) readLearned(ctx context.Context) error {
 	}
 	s.learned.Store(&l)
 	s.refusedTools.Store(&tools)
-	s.tellRefused(tools)
+	tellRefused(s.Tools, tools)
 	return nil
 }
 
@@ -296,4 +300,58 @@ func (s *Session) fitInto(ctx context.Context, r *run, v View, before, asked tid
 		return nil // it fits, as far as anybody says, and the reply has less room now
 	}
 	return err
+}
+
+// refusing is a toolbox that can be told that a definition of its is refused, so that whoever asks for its tools sees why
+// one is not used.
+type refusing interface {
+	Refused(name, mark, why string)
+}
+
+// refusedTool is a definition that the API of a model refused. It is left out for that model, in later lives too.
+type refusedTool struct {
+	Model string        `json:"model"` // as a window's is named
+	Hash  tidemark.Hash `json:"hash"`
+	Mark  string        `json:"mark,omitempty"`
+	Why   string        `json:"why"`
+}
+
+// refuse leaves a tool out for the model in use, with kept called once the statements are done; none where there are too many.
+func (s *Session) refuse(t tidemark.Tool, why string) (stmts []tidemark.Stmt, kept func()) {
+	known := *s.refusedTools.Load()
+	if len(known) >= maxRefusedTools {
+		return nil, nil
+	}
+	next := maps.Clone(known)
+	next[t.Name] = refusedTool{Model: s.windowName(s.settings().Model), Hash: definitionHash(t), Mark: t.Mark, Why: why}
+	return []tidemark.Stmt{{SQL: `UPDATE heads SET refused = ? WHERE key = ?`, Args: []any{mustJSON(next), string(s.Key)}, Want: 1}}, func() {
+		s.refusedTools.Store(&next)
+		tellRefused(s.Tools, map[string]refusedTool{t.Name: next[t.Name]})
+	}
+}
+
+// tellRefused has a toolbox say why some tools are left out.
+func tellRefused(to tidemark.Toolbox, tools map[string]refusedTool) {
+	box, ok := to.(refusing)
+	for name, t := range tools {
+		if ok && t.Mark != "" {
+			box.Refused(name, t.Mark, t.Why)
+		}
+	}
+}
+
+// definitionHash names what a model is told of a tool.
+func definitionHash(t tidemark.Tool) tidemark.Hash {
+	return tidemark.HashOf([]byte(t.Name + "\x00" + t.Description + "\x00" + string(t.InputSchema)))
+}
+
+// unrefused takes out the tools whose definitions a model's API refused.
+func unrefused(tools []tidemark.Tool, refused map[string]refusedTool, model string) []tidemark.Tool {
+	if len(refused) == 0 {
+		return tools
+	}
+	return slices.DeleteFunc(tools, func(t tidemark.Tool) bool {
+		r, ok := refused[t.Name]
+		return ok && r.Model == model && r.Hash == definitionHash(t)
+	})
 }
