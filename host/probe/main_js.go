@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/syumai/workers"
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/host/cloudflare"
 	"github.com/tidemark-ai/tidemark/internal/json"
@@ -20,7 +21,8 @@ import (
 var last *cloudflare.Obj
 
 func main() {
-	alarms := map[string]int{} // how many are done, by object: who asks an object of this instance wakes no other
+	workers.ServeNonBlock(http.HandlerFunc(plainly)) // beside ours, to be measured: nothing else calls it
+	alarms := map[string]int{}                       // how many are done, by object: who asks an object of this instance wakes no other
 	cloudflare.Serve(cloudflare.NewLogger(slog.LevelError), func(o *cloudflare.Obj) cloudflare.App {
 		last = o
 		p := &probe{o: o, mux: http.NewServeMux()}
@@ -28,6 +30,7 @@ func main() {
 			"write": p.write, "rows": p.rows, "stream": p.stream, "relay": p.relay, "wait": p.wait, "steal": p.steal,
 			"blob": p.blob, "alarm": p.alarm, "peer": p.peer, "timeout": p.timeout, "count": p.count, "env": p.env,
 			"panic": p.panic, "background": p.background, "fatal": p.fatal, "recurse": p.recurse, "timer": p.timer, "hog": p.hog, "empty": p.empty, "model": p.model, "fetch": p.fetch,
+			"calls": p.calls, "cut": p.cut, "rest": p.rest, "zeros": p.zeros,
 			"alarms": func(w http.ResponseWriter, r *http.Request) error { return answer(w, alarms[r.FormValue("name")]) },
 		} {
 			p.mux.HandleFunc("/v1/sessions/{key}/"+path, func(w http.ResponseWriter, r *http.Request) {

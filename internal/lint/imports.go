@@ -144,7 +144,7 @@ var homes = []struct{ path, at, why string }{
 	{"database/sql", "host/native", "everything else speaks tidemark.DB"},
 	{"modernc.org/sqlite", "host/native", "everything else speaks tidemark.DB"},
 	{"github.com/aws/", "host/native", "everything else speaks tidemark.Blobs"},
-	{"github.com/syumai/workers", "host/cloudflare", "everything else speaks the ports of the root"},
+	{"github.com/syumai/workers", "host/cloudflare host/probe", "everything else speaks the ports of the root; the probe measures it beside ours"},
 	{"github.com/modelcontextprotocol/go-sdk", "", "tests only: it is the other side of our client and of our server"},
 	{"syscall/js", "host/cloudflare cmd/worker host/probe", "everything else speaks the ports of the root"},
 	{"github.com/tetratelabs/wazero", "wasi", "modules run in one place, and never inside the Worker's own"},

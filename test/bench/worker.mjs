@@ -2,7 +2,7 @@
 //
 //   node test/bench/worker.mjs [--folder dist] [--probe .cache/probe] [--quick] [part …]
 //
-// Parts: size start cold boot turn rate wake recall growth live crossings; all of them without a name. workerd runs
+// Parts: size start cold boot turn rate wake recall growth live crossings library; all of them without a name. workerd runs
 // from the pinned npm package, without the proxy of `wrangler dev`. Ours and the baseline, a Durable
 // Object in JavaScript (plain.mjs), run at the same time and are asked in turns.
 
@@ -10,6 +10,7 @@ import { readFileSync } from "node:fs";
 import { cpus } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
+import { library } from "./library.mjs";
 import { startModel, startWorker } from "./rig.mjs";
 import * as space from "./space.mjs";
 import * as time from "./time.mjs";
@@ -23,7 +24,7 @@ const take = (name, otherwise) => {
 const folder = path.resolve(take("--folder", path.join(root, "dist")));
 const probeFolder = path.resolve(take("--probe", path.join(root, ".cache/probe")));
 const quick = args.includes("--quick") && args.splice(args.indexOf("--quick"), 1).length > 0;
-const parts = args.length > 0 ? args : ["size", "start", "cold", "boot", "turn", "rate", "wake", "recall", "growth", "live", "crossings"];
+const parts = args.length > 0 ? args : ["size", "start", "cold", "boot", "turn", "rate", "wake", "recall", "growth", "live", "crossings", "library"];
 const few = (all, some) => (quick ? some : all);
 
 const budget = JSON.parse(readFileSync(path.join(root, "build/budget.json"), "utf8"));
@@ -61,6 +62,7 @@ const run = {
   growth: async () => say(await space.growth({ folder, model, turns: few(1000, 200) })),
   live: async () => say(await space.live({ folder, model, counts: few([1, 10, 50, 200, 1000], [1, 10, 50]) })),
   crossings: async () => say(await space.crossings({ folder, model, n: few(20, 5) })),
+  library: async () => say(await library({ folder: probeFolder, rounds: few(5, 2), n: few(200, 20) })),
 };
 
 try {
