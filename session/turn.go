@@ -38,13 +38,15 @@ func (s *Session) turn(ctx context.Context, r *run) error {
 			}
 			asked := s.advised(r, s.push(ctx, r, view))
 			reply, err := s.ask(ctx, r, asked)
-			if err != nil || reply.Call.Declined() {
-				again, err := s.parried(ctx, r, view, asked, reply.Call, err)
+			if refused := err; refused != nil || reply.Call.Declined() {
+				again, err := s.parried(ctx, r, view, asked, reply.Call, refused)
 				if err != nil {
 					return err
 				}
+				if again && refused == nil { // its words were read
+					s.hub.send(Notice{Type: NoticeRestart, Run: r.ID, Text: "The model declined, as it did before. It is asked without what it declined."})
+				}
 				if again {
-					s.hub.send(Notice{Type: NoticeRestart, Run: r.ID, Text: "The model's API refused the request. It is asked again."})
 					continue
 				}
 			}
