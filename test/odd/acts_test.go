@@ -164,7 +164,7 @@ func (a *api) reached(tag string) bool {
 	return a.whole[tag]
 }
 
-// said is how a recollection says that it reads otherwise now.
+// nowSaid is how a recollection says that it reads otherwise now.
 var nowSaid = [][]byte{[]byte("It reads now: "), []byte("took this message back")}
 
 // sent looks through a request for the messages of this turn, and for words that were corrected or taken back. Recall
