@@ -48,7 +48,7 @@ func (s *Session) guess(ctx context.Context, r *run, v View, refused error) (boo
 	if !errors.As(refused, &api) {
 		return false, refused
 	}
-	content := api.Class == tidemark.ClassRefusal || api.Class == tidemark.ClassBadRequest && api.Status != http.StatusNotFound && !speaksOf(*api, otherWords[:]...)
+	content := api.Class == tidemark.ClassRefusal || api.Class == tidemark.ClassBadRequest && api.Status != http.StatusNotFound && !speaksOf(*api, otherWords[:]...) && !ofParameter(*api)
 	if !content || api.Place != nil || !slices.Contains([]string{"", "messages", "input", "prompt"}, api.Param) || r.mends >= maxMends {
 		return false, refused
 	}
@@ -313,6 +313,31 @@ func (s *Session) mendTool(ctx context.Context, r *run, v View, api tidemark.API
 // otherWords are in what APIs say of a request whose messages they do not mind: "Unsupported parameter: temperature".
 var otherWords = [...]string{"param", "parameter", "temperature", "top_p", "top_k", "token", "max_tokens", "tool", "function", "schema", "thinking", "reasoning", "stream"}
 
+// parameterWords name a parameter that has nothing to do with what is said, nor with how much: no refusal of a large
+// request has them. It may speak of max_tokens, as vLLM does where a prompt leaves none.
+var parameterWords = [...]string{"temperature", "top_p", "top_k", "schema", "thinking", "reasoning", "stream", "streaming", "stream_options", "stop_sequences",
+	"tool_choice", "response_format", "metadata", "user_id", "service_tier"}
+
+// parameterAt is the place that an API begins with where it refuses a parameter: "metadata.user_id: string too long". What
+// is said in a request has another name, and a type of errors is no place.
+var (
+	parameterAt = regexp.MustCompile(`^(tools|anthropic-beta|[a-z0-9]+(?:[._][a-z0-9]+)+): `)
+	notAt       = regexp.MustCompile(`^(?:messages?|inputs?|contents?|prompt|system)\b|error$`)
+)
+
+// parameterText is what APIs say of a parameter that they do not know.
+var parameterText = regexp.MustCompile(`\b(?:unsupported|unrecognized|unknown) (?:request )?(?:parameter|argument)|\b(?:tools?|functions?|function calling) (?:is|are) not supported|not support (?:tools?|functions?|function calling)\b`)
+
+// ofParameter reports a refusal for a parameter: neither less nor other messages would change it.
+func ofParameter(api tidemark.APIError) bool {
+	said := strings.ToLower(address.ReplaceAllString(api.Message, ""))
+	if strings.Contains(said, "messages") {
+		return false
+	}
+	at := parameterAt.FindStringSubmatch(said)
+	return at != nil && !notAt.MatchString(at[1]) || parameterText.MatchString(said) || speaksOf(api, parameterWords[:]...)
+}
+
 // setAside keeps what is no text in the input of a turn that failed (a type that no provider takes, a picture) from being
 // refused with every later turn, where the refusal may be for it: it names such a type, speaks of media, or names nothing
 // at all. The originals stay in the log, and the overlay can be lifted.
@@ -325,7 +350,7 @@ func (s *Session) setAside(ctx context.Context, r *run, why error) ([]tidemark.S
 	if api == nil || api.Class != tidemark.ClassBadRequest || api.Status == http.StatusNotFound || len(r.took) == 0 {
 		return nil, nil // what is not found is the model, or the address
 	}
-	if api.Place != nil || api.Param != "" && !strings.HasPrefix(api.Param, "messages") {
+	if api.Place != nil || api.Param != "" && !strings.HasPrefix(api.Param, "messages") || ofParameter(*api) {
 		return nil, nil // a place is mended where it can be
 	}
 	const look = 200 // entries, more than one call takes up

@@ -55,7 +55,7 @@ func unexplained(api tidemark.APIError) bool {
 	switch api.Status {
 	case http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusInternalServerError:
 		known := api.Class != tidemark.ClassBadRequest && api.Class != tidemark.ClassOverloaded
-		return !known && api.Place == nil && (api.Param == "" || api.Param == "messages")
+		return !known && api.Place == nil && (api.Param == "" || api.Param == "messages") && !ofParameter(api)
 	}
 	return false
 }

@@ -67,9 +67,16 @@ type api struct {
 	judge  *judge
 	r      *rand.Rand // of what is answered in this turn
 	calm   bool
-	tag    string // of the newest message of a person
-	spoken string // what the person must read, if nothing more is asked in this turn
-	unread string // why the newest message did not arrive
+	tag    string          // of the newest message of a person
+	tags   []string        // of the messages of this turn
+	whole  map[string]bool // those of which both ends were in a request
+	gone   map[string]bool // words that were corrected or taken back, and are not in view
+	leaked string          // what was sent all the same
+	last   []byte          // the newest request that was not for a summary
+	params int             // refusals of this turn for parameters
+	others int             // and what else was no answer
+	spoken string          // what the person must read, if nothing more is asked in this turn
+	unread string          // why the newest message did not arrive
 	bans   map[string]ban
 	tools  int // of them bans
 	broken map[string]int
@@ -79,18 +86,29 @@ type api struct {
 
 	trace []string // what was asked and answered in this turn
 
+	door  sync.Mutex // guards the following, and is held while something arrives
+	comes []arrival  // in this turn, while something is in work
+
 	n, refused int // calls so far, and those of them that were refused or broken off
 }
 
 func newAPI(tb testing.TB) *api {
-	return &api{tb: tb, judge: newJudge(), bans: map[string]ban{}, broken: map[string]int{}, sample: map[string]string{}, done: map[string]int{}}
+	return &api{tb: tb, judge: newJudge(), bans: map[string]ban{}, broken: map[string]int{}, sample: map[string]string{}, done: map[string]int{}, gone: map[string]bool{}}
 }
 
 // turn begins a turn.
-func (a *api) turn(talk string, r *rand.Rand, calm bool, tag string) {
+func (a *api) turn(talk string, r *rand.Rand, calm bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.talk, a.r, a.calm, a.tag, a.spoken, a.unread, a.trace = talk, r, calm, tag, "", "", nil
+	a.talk, a.r, a.calm, a.spoken, a.unread, a.trace = talk, r, calm, "", "", nil
+	a.tags, a.whole, a.last, a.params, a.others = nil, map[string]bool{}, nil, 0, 0
+}
+
+// hear takes down that a message is on its way.
+func (a *api) hear(tag string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.tag, a.tags = tag, append(a.tags, tag)
 }
 
 // AI is the binding of Workers AI.
@@ -113,6 +131,7 @@ func (a *api) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	a.arrives()
 	resp := a.answer(req.URL.Host, req.Method, req.URL.Path, body)
 	if resp.lost {
 		return nil, fmt.Errorf("dial tcp: connection refused")
@@ -127,7 +146,7 @@ func (a *api) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	h.Set("Content-Type", kind)
 	out := &http.Response{StatusCode: resp.status, ProtoMajor: 2, Header: h, Request: req}
-	out.Body = &reader{rest: strings.NewReader(resp.body), resp: resp, done: req.Context().Done()}
+	out.Body = &reader{rest: strings.NewReader(resp.body), resp: resp, done: req.Context().Done(), waits: a.arrives}
 	return out, nil
 }
 
@@ -136,6 +155,8 @@ type reader struct {
 	rest *strings.Reader
 	resp response
 	done <-chan struct{}
+
+	waits func() // is called before it hangs
 }
 
 func (r *reader) Read(p []byte) (int, error) {
@@ -144,6 +165,7 @@ func (r *reader) Read(p []byte) (int, error) {
 	case err == nil || err != io.EOF:
 		return n, err
 	case r.resp.hangs:
+		r.waits()
 		<-r.done
 		return 0, io.ErrUnexpectedEOF
 	case r.resp.cut != nil:
@@ -164,10 +186,14 @@ func (a *api) answer(host, method, path string, body []byte) response {
 	if !strings.HasSuffix(path, "/messages") && !strings.HasSuffix(path, "/completions") && !strings.HasPrefix(path, "/run/") {
 		return failure(http.StatusNotFound, "not_found_error", "Not found", "") // what servers of others have there
 	}
+	a.sent(body)
+	params := a.params
 	out := a.ask(modelOf(path, body), body)
 	a.trace = append(a.trace, fmt.Sprintf("%d bytes, answered %d %.300q", len(body), out.status, out.body))
 	if a.n++; out.status != http.StatusOK || out.lost || out.hangs || out.cut != nil {
-		a.refused++
+		if a.refused++; a.params == params {
+			a.others++
+		}
 	}
 	return out
 }

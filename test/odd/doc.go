@@ -7,6 +7,7 @@
 // world_test.go.
 //
 // The laws: no conversation is dead. A person who writes when the provider is calm again is answered, whatever happened
-// before; no request breaks a documented rule; all that was said stands in the log, in order; no failure teaches a
-// window that is far below the true one.
+// before, also in the middle of another turn; no request breaks a documented rule; all that was said stands in the log,
+// once and in order; what was corrected or taken back in view is not sent again; a refusal for a parameter takes nothing
+// out; no failure teaches a window that is far below the true one.
 package odd

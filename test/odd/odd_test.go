@@ -119,7 +119,7 @@ func (x *talk) turn(r *rand.Rand) error {
 		x.storm--
 	}
 	x.pause()
-	x.w.net.turn(x.name, r, calm, x.tag(x.n))
+	x.w.net.turn(x.name, r, calm)
 	if err := x.wakes(); err != nil {
 		return err
 	}
@@ -133,41 +133,89 @@ func (x *talk) turn(r *rand.Rand) error {
 		if err != nil {
 			return err
 		}
-		if _, failure, err := x.post(in); err != nil {
-			return fmt.Errorf("%s: %s: %w", line, failure, err)
+		done, err := x.sends([]*act{{in: in}})
+		if err == nil {
+			_, _, err = x.reply(done[0])
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", line, err)
 		}
 	}
 	return x.talks(r, calm)
 }
 
-// talks sends a message. What the model said must be read; when all is calm, it must have answered this message.
+// talks sends messages. What the model said must be read; when all is calm, it must have answered each of them.
 func (x *talk) talks(r *rand.Rand, calm bool) error {
-	m := x.message()
-	x.w.net.turn(x.name, r, calm, x.tag(x.n))
-	x.say(m)
-	e, failure, err := x.post(session.Input{Message: m})
+	acts := x.acts()
+	before := x.amends()
+	since, err := x.standing()
 	if err != nil {
 		return err
 	}
+	x.w.net.turn(x.name, r, calm)
+	acts, err = x.sends(acts)
+	if err != nil {
+		return err
+	}
+	if err := x.answered(acts, calm); err != nil {
+		return err
+	}
+	for _, c := range acts {
+		if err := x.amended(c); err != nil {
+			return err
+		}
+	}
+	if leaked := x.w.net.leaks(); leaked != "" {
+		return errors.New(leaked)
+	}
+	if calm {
+		return x.corrected(before)
+	}
+	return x.unharmed(since)
+}
+
+// ending is how the turn of a message ended.
+type ending struct {
+	reply   tidemark.Entry // its ID is empty for one that failed
+	failure string
+}
+
+// answered holds what became of the messages of a turn against what the model was asked and said. A message that came
+// while another one was in work may be answered with that.
+func (x *talk) answered(acts []*act, calm bool) error {
 	spoken, unread := x.w.net.told()
-	switch {
-	case calm && unread != "":
-		return fmt.Errorf("%s", unread)
-	case calm && failure != "":
-		return fmt.Errorf("dead: %s", failure)
-	case spoken == "" && !calm:
-		return nil
-	case failure != "":
-		return fmt.Errorf("the model said %.100q, and the turn failed: %s", spoken, failure)
+	if calm && unread != "" {
+		return errors.New(unread)
 	}
-	reply, err := e.Message()
-	if err != nil {
-		return err
+	acts = slices.DeleteFunc(slices.Clone(acts), func(c *act) bool { return c.about != nil })
+	ends := make([]ending, len(acts)+1)
+	for i, c := range acts {
+		var err error
+		if ends[i].reply, ends[i].failure, err = x.reply(c); err != nil {
+			return err
+		}
 	}
-	if !strings.Contains(reply.PlainText(), strings.TrimSpace(spoken)) || calm && !strings.Contains(reply.PlainText(), x.tag(x.n)) {
-		return fmt.Errorf("the model said %q, and what people read is %q", spoken, reply.PlainText())
+	for i, c := range acts {
+		x.says(c.in.Message, true)
+		if !x.w.net.reached(c.tag) {
+			return fmt.Errorf("%s never reached the model whole", c.tag)
+		}
+		e, newest := ends[i], i == len(acts)-1 && spoken != ""
+		if e.failure != "" && (calm || newest) {
+			return fmt.Errorf("dead: the model said %.100q, and the turn of %s failed: %s", spoken, c.tag, e.failure)
+		}
+		if e.reply.ID == "" || e.reply.ID == ends[i+1].reply.ID {
+			continue
+		}
+		m, err := e.reply.Message()
+		if err != nil {
+			return err
+		}
+		if text := m.PlainText(); newest && !strings.Contains(text, strings.TrimSpace(spoken)) || calm && !strings.Contains(text, c.tag) {
+			return fmt.Errorf("%s: the model said %q, and what people read is %q", c.tag, spoken, text)
+		}
+		x.says(m, false)
 	}
-	x.say(reply)
 	return nil
 }
 
@@ -178,10 +226,16 @@ func (a *api) told() (spoken, unread string) {
 	return a.spoken, a.unread
 }
 
-// say takes down what was said.
-func (x *talk) say(m tidemark.Message) {
-	x.said = append(x.said, hashOf(m))
-	x.what = append(x.what, fmt.Sprintf("%.60s", m.PlainText()))
+// line is something that was said.
+type line struct {
+	hash   tidemark.Hash
+	what   string
+	person bool
+}
+
+// says takes down what was said.
+func (x *talk) says(m tidemark.Message, person bool) {
+	x.said = append(x.said, line{hashOf(m), fmt.Sprintf("%.60s", m.PlainText()), person})
 }
 
 func hashOf(m tidemark.Message) tidemark.Hash { return tidemark.HashOf(m.AppendJSON(nil)) }
@@ -191,7 +245,7 @@ func (x *talk) last(r *rand.Rand) error {
 	if err := x.talks(r, true); err != nil {
 		return fmt.Errorf("at the end: %w", err)
 	}
-	at := 0
+	at, times := 0, map[tidemark.Hash]int{}
 	for e, err := range x.s.History(x.w.t.Context(), true) {
 		if err != nil {
 			return fmt.Errorf("read the log: %w", err)
@@ -200,12 +254,18 @@ func (x *talk) last(r *rand.Rand) error {
 		if err != nil {
 			return err
 		}
-		if at < len(x.said) && hashOf(m) == x.said[at] {
+		h := hashOf(m)
+		if times[h]++; at < len(x.said) && h == x.said[at].hash {
 			at++
 		}
 	}
 	if at < len(x.said) {
-		return fmt.Errorf("the log lacks message %d of %d in its place: %s", at, len(x.said), x.what[at])
+		return fmt.Errorf("the log lacks message %d of %d in its place: %s", at, len(x.said), x.said[at].what)
 	}
-	return nil
+	for _, l := range x.said {
+		if l.person && times[l.hash] != 1 {
+			return fmt.Errorf("the log has a message %d times: %s", times[l.hash], l.what)
+		}
+	}
+	return x.keptBoth()
 }

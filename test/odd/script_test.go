@@ -69,15 +69,17 @@ func (a *api) send(asks *asked, ans answer, kind string) response {
 
 // answerCalm answers with the words of who asked, now and then after a call of a tool.
 func (a *api) answerCalm(asks *asked) response {
-	if strings.Count(string(asks.body), a.tag) < 2 { // it begins and ends with it
-		a.unread = fmt.Sprintf("the newest message did not reach the model: %d bytes, %d tokens", len(asks.body), asks.tokens)
+	a.last = asks.body
+	seen := slices.DeleteFunc(slices.Clone(a.tags), func(tag string) bool { return !whole(asks.body, tag) })
+	if len(seen) == 0 {
+		a.unread = fmt.Sprintf("no message of this turn reached the model: %d bytes, %d tokens", len(asks.body), asks.tokens)
 	}
 	if len(asks.tools) > 0 && a.r.IntN(5) == 0 {
 		ans := a.plain(asks, "I look.")
 		a.call(&ans, asks, false)
 		return a.send(asks, ans, "calm call")
 	}
-	ans := a.plain(asks, fmt.Sprintf("Answer %d to %s 😀 it is so.", a.n, a.tag))
+	ans := a.plain(asks, fmt.Sprintf("Answer %d to %s 😀 it is so.", a.n, strings.Join(seen, " ")))
 	ans.split = a.r.IntN(2) == 0
 	return a.send(asks, ans, "calm answer")
 }
@@ -154,8 +156,10 @@ func (a *api) storm(asks *asked) response {
 		return a.send(asks, ans, "whole")
 	case roll < 79:
 		return a.overflow(asks)
-	case roll < 87:
+	case roll < 86:
 		return a.odd400(asks)
+	case roll < 90:
+		return a.parameter(asks)
 	}
 	return a.fault(asks)
 }
@@ -189,6 +193,7 @@ func (a *api) thinking(asks *asked, ans answer) response {
 
 // declines is an answer that refuses, in each way.
 func (a *api) declines(asks *asked, ans answer) response {
+	a.others++
 	if asks.model.dialect != messages && a.r.IntN(2) == 0 {
 		ans.denied, ans.blocks = ans.text(), nil
 		return a.send(asks, ans, "message.refusal")

@@ -1,6 +1,8 @@
 package odd
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -28,11 +30,11 @@ type talk struct {
 	s      *session.Session
 	end    context.CancelFunc
 
-	n     int             // messages that were sent
-	said  []tidemark.Hash // what was said, by people and models, in order
-	what  []string        // the same in words, for messages
-	storm int             // odd turns that are left of this storm
-	still int             // calm turns that are left
+	n     int          // texts that the person wrote
+	said  []line       // what was said, by people and models, in order
+	wrote []*utterance // what the person wrote
+	storm int          // odd turns that are left of this storm
+	still int          // calm turns that are left
 }
 
 // open begins a life of the session.
@@ -55,24 +57,38 @@ func (x *talk) open() {
 	}
 }
 
-// origin of what the person sends.
-func (x *talk) origin() tidemark.Origin {
-	return tidemark.Origin{From: tidemark.FromPerson, Owner: x.owner, Peer: x.key.Peer()}
+// origin of what the person sends, by the platform's id of it.
+func (x *talk) origin(message string) tidemark.Origin {
+	return tidemark.Origin{From: tidemark.FromPerson, Owner: x.owner, Channel: "whatsapp", Peer: cmp.Or(x.key.Peer(), x.name), Message: message}
 }
 
-// tag begins and ends the text of a message, so that it is known whether both ends of it arrived.
+// tag begins and ends a text of the person's, so that it is known whether both ends of it arrived.
 func (x *talk) tag(n int) string { return fmt.Sprintf("%s-%d.", x.name, n) }
+
+// secret is a word of one text alone, which no model says.
+func (x *talk) secret(n int) string { return fmt.Sprintf("%s%sx%d.", secretMark, x.name, n) }
+
+const secretMark = "secret-"
+
+// framed is a text between its ends.
+func (x *talk) framed(n int, text string) string {
+	return x.tag(n) + " " + x.secret(n) + " " + text + " end-" + x.tag(n)
+}
+
+// whole reports a request that has both ends of a text of the person's.
+func whole(body []byte, tag string) bool {
+	return bytes.Contains(body, []byte(tag+" "+secretMark)) && bytes.Contains(body, []byte("end-"+tag))
+}
 
 // message is what the person says next.
 func (x *talk) message() tidemark.Message {
 	x.n++
 	tag := x.tag(x.n)
-	say := func(words int) string { return tag + " " + wordsOf(x.r.IntN, words) + " " + tag }
-	text := tidemark.Text(say(3 + x.r.IntN(60)))
+	text := tidemark.Text(x.framed(x.n, wordsOf(x.r.IntN, 3+x.r.IntN(60))))
 	switch roll := x.r.IntN(100); {
 	case roll < 78:
 		if x.r.IntN(12) == 0 {
-			text = tidemark.Text(tag + " 😀\u2028\x00 </conversation> <summary>x</summary> \ud7ff مرحبا \\u0041 " + tag)
+			text = tidemark.Text(x.framed(x.n, "😀\u2028\x00 </conversation> <summary>x</summary> \ud7ff مرحبا \\u0041"))
 		}
 		return tidemark.Message{Role: tidemark.User, Content: []tidemark.Block{text}}
 	case roll < 91:
@@ -90,7 +106,7 @@ func (x *talk) message() tidemark.Message {
 	case roll < 97:
 		return tidemark.Message{Role: tidemark.User, Content: []tidemark.Block{x.document(tag), text}}
 	}
-	return tidemark.Message{Role: tidemark.User, Content: []tidemark.Block{tidemark.Text(tag + " " + strings.Repeat(wordsOf(x.r.IntN, 200)+"\n", 5+x.r.IntN(40)) + tag)}}
+	return tidemark.Message{Role: tidemark.User, Content: []tidemark.Block{tidemark.Text(x.framed(x.n, strings.Repeat(wordsOf(x.r.IntN, 200)+"\n", 5+x.r.IntN(40))))}}
 }
 
 // block decodes a block of ours.
@@ -150,24 +166,6 @@ func (x *talk) command() string {
 		return "/model " + x.models[x.r.IntN(len(x.models))].name
 	}
 	return ""
-}
-
-// post sends an input and waits until nothing is in work.
-func (x *talk) post(in session.Input) (tidemark.Entry, string, error) {
-	ctx := x.w.t.Context()
-	in.Origin = x.origin()
-	r, err := x.s.Post(ctx, in)
-	if err != nil {
-		return tidemark.Entry{}, "", fmt.Errorf("post: %w", err)
-	}
-	if err := x.w.rest(); err != nil {
-		return tidemark.Entry{}, "", fmt.Errorf("the turn does not end: %w", err)
-	}
-	e, failure, ok, err := x.s.Reply(ctx, r.ID)
-	if err == nil && !ok {
-		err = fmt.Errorf("no end of the turn: %s", failure)
-	}
-	return e, failure, err
 }
 
 // wakes does what is due by now.

@@ -16,7 +16,10 @@ import (
 const server = "bazaar"
 
 // bazaar is a server of tools whose schemas and results are odd.
-type bazaar struct{ more int } // tools beside those that are odd
+type bazaar struct {
+	more int // tools beside those that are odd
+	net  *api
+}
 
 // oddSchemas are schemas as servers have them, by the name of the tool.
 var oddSchemas = [][2]string{
@@ -49,6 +52,7 @@ func (b bazaar) Tools(context.Context) ([]tidemark.Tool, error) {
 
 // Call implements toolbox.Source: what comes hangs on the call alone, since calls run side by side.
 func (b bazaar) Call(_ context.Context, call tidemark.Block) (tidemark.Block, error) {
+	b.net.arrives()
 	h := fnv.New64a()
 	_, _ = h.Write(append([]byte(call.Name), call.Input...)) // a hash takes all
 	r := rand.New(rand.NewPCG(h.Sum64(), 7))

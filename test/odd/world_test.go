@@ -100,7 +100,7 @@ func newWorld(t *testing.T, conversations int, r *rand.Rand) *world {
 	}
 	for i, more := range []int{0, 150} {
 		w.boxes[i] = toolbox.New(toolbox.Config{Runtime: w.rt, Peers: []string{"*"},
-			Servers: []toolbox.Server{{Name: server, Source: bazaar{more}, TrustHints: true}}})
+			Servers: []toolbox.Server{{Name: server, Source: bazaar{more, w.net}, TrustHints: true}}})
 	}
 	for i := range conversations {
 		w.talks = append(w.talks, w.newTalk(i, rand.New(rand.NewPCG(r.Uint64(), uint64(i)))))
