@@ -119,3 +119,27 @@ func TestWindowIsFull(t *testing.T) {
 		t.Errorf("answered %q", got)
 	}
 }
+
+// TestOnlyTheReplyIsTooLarge: a model whose window nobody names refuses a request for the room of its reply, and nothing can
+// leave the view. It is asked for a shorter one.
+func TestOnlyTheReplyIsTooLarge(t *testing.T) {
+	t.Parallel()
+	const size = 4853
+	h := newHarness(t, session.Settings{Window: 200_000})
+	h.model.usage = tidemark.Usage{Input: size, Output: 10}
+	for range 3 {
+		h.say("hello")
+	}
+	h.model.set(func(_ int, r tidemark.Request) (tidemark.Message, error) {
+		if size+cmp.Or(r.MaxTokens, 8192) > 8192 {
+			return tidemark.Message{}, &tidemark.APIError{Class: tidemark.ClassOverflow, Status: 400, Message: "context length exceeded"}
+		}
+		return tidemark.Message{}, nil
+	})
+	for range 2 {
+		if got := h.say("and now?"); !strings.HasPrefix(got, "ok") {
+			t.Errorf("answered %q", got)
+		}
+	}
+	h.sentInOrder([]string{"hello", "hello", "hello", "and now?", "and now?"})
+}

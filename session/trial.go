@@ -15,6 +15,7 @@ type trial struct {
 	from      tidemark.Tokens // the window before it, 0: none is tried
 	doubted   bool            // of one refusal nobody said that the request was too large, either: it may have been an outage
 	bytes     bool            // bytes were too many, which says nothing of tokens
+	least     bool            // the window is what the view takes and little more, since nothing could leave
 	installed []tidemark.EntryID
 }
 
@@ -89,7 +90,12 @@ func (s *Session) try(ctx context.Context, r *run, v View, mode fitMode) error {
 	if err := s.tryWindow(ctx, windowToTry(before, taken, v)); err != nil {
 		return err
 	}
-	return s.fitInto(ctx, r, v, before, 0, mode)
+	err := s.fitInto(ctx, r, v, before, 0, mode)
+	if least := v.Size + v.Size/16; errors.Is(err, tidemark.ErrNoGain) && mode == fitForced && !r.trial.least && least < before {
+		r.trial.least = true // the view cannot be smaller, but the room for the reply can
+		return s.tryWindow(ctx, least)
+	}
+	return err
 }
 
 // windowToTry is what the model took before, or half of what was refused. It leaves room for a talk, and for what no
