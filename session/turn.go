@@ -103,7 +103,11 @@ func (s *Session) take(ctx context.Context, r *run) (done bool, err error) {
 		if !fresh {
 			return false, nil
 		}
-		return true, s.step(ctx, r, stateDone, s.restStmt())
+		err := s.step(ctx, r, stateDone, s.restStmt())
+		if err == nil { // who was told that it began
+			s.hub.send(Notice{Type: NoticeDone, Run: r.ID})
+		}
+		return true, err
 	}
 	if err := s.load(ctx, q); err != nil {
 		return false, err

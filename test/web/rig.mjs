@@ -111,4 +111,6 @@ export async function say(page, text) {
 // shown waits until a text stands in the conversation.
 export const shown = (page, text) => page.locator(".log").getByText(text).first().waitFor();
 // idle waits until no answer is in work and nothing waits.
-export const idle = (page) => page.waitForFunction(() => !document.querySelector(".working, .sent") && document.querySelector(".log"));
+export const idle = (page) => page.waitForFunction(() => !document.querySelector(".working, .sent") && document.querySelector(".log")).catch(async (e) => {
+  throw new Error(`${e.message}\nit shows ${JSON.stringify(await page.locator(".working, .sent").evaluateAll((all) => all.map((x) => x.outerHTML.slice(0, 300))))}`);
+});
