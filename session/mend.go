@@ -315,7 +315,7 @@ var otherWords = [...]string{"param", "parameter", "temperature", "top_p", "top_
 
 // parameterWords name a parameter that has nothing to do with what is said, nor with how much: no refusal of a large
 // request has them. It may speak of max_tokens, as vLLM does where a prompt leaves none.
-var parameterWords = [...]string{"temperature", "top_p", "top_k", "schema", "stream", "streaming", "stream_options", "stop_sequences",
+var parameterWords = [...]string{"temperature", "top_p", "top_k", "schema", "budget_tokens", "stream", "streaming", "stream_options", "stop_sequences",
 	"tool_choice", "response_format", "metadata", "user_id", "service_tier"}
 
 // parameterAt is the place that an API begins with where it refuses a parameter: "metadata.user_id: string too long". What
