@@ -64,3 +64,14 @@ func TestChain(t *testing.T) {
 func sameHits(a, b []Hit) bool {
 	return slices.EqualFunc(a, b, func(x, y Hit) bool { x.by, y.by = nil, nil; return x == y })
 }
+
+// TestHopOfAnotherThing: what only a find without the rarest word of the question names is not searched for.
+func TestHopOfAnotherThing(t *testing.T) {
+	const filler = "The ferry leaves at nine."
+	x := New(lines("The walnut gate is in the care of MIRA-12.", filler, filler, "The oak gate is in the care of OTTO-77, and so is its lock.", filler), nil)
+	q := Parse("who has the care of the walnut gate and its lock today", nil)
+	next, ok := x.Hop(q, x.Search(q, Stats{}))
+	if !ok || !slices.Contains(next.Terms, "mira-12") || slices.Contains(next.Terms, "otto-77") {
+		t.Errorf("searched for %q", next.Terms)
+	}
+}
