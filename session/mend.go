@@ -48,7 +48,7 @@ func (s *Session) guess(ctx context.Context, r *run, v View, refused error) (boo
 	if !errors.As(refused, &api) {
 		return false, refused
 	}
-	content := api.Class == tidemark.ClassRefusal || api.Class == tidemark.ClassBadRequest && api.Status != http.StatusNotFound && !speaksOf(*api, otherWords[:]...) && !ofParameter(*api)
+	content := api.Class == tidemark.ClassRefusal || api.Class == tidemark.ClassBadRequest && api.Status != http.StatusNotFound && !ofParameter(*api) && !speaksOf(*api, otherWords[:]...)
 	if !content || api.Place != nil || !slices.Contains([]string{"", "messages", "input", "prompt"}, api.Param) || r.mends >= maxMends {
 		return false, refused
 	}
@@ -300,9 +300,6 @@ func (s *Session) mendTool(ctx context.Context, r *run, v View, api tidemark.API
 	}
 	why := quoted(api.Message)
 	stmts, kept := s.refuse(v.Tools[i], why)
-	if len(stmts) == 0 {
-		return false, nil
-	}
 	err := s.mended(ctx, r, stmts, fmt.Sprintf("The model's API refused the tool %s (%s). It is left out until its definition is another one.", api.Place.Tool, why))
 	if err == nil {
 		kept()
@@ -310,8 +307,9 @@ func (s *Session) mendTool(ctx context.Context, r *run, v View, api tidemark.API
 	return err == nil, err
 }
 
-// otherWords are in what APIs say of a request whose messages they do not mind: "Unsupported parameter: temperature".
-var otherWords = [...]string{"param", "parameter", "temperature", "top_p", "top_k", "token", "max_tokens", "tool", "function", "schema", "thinking", "reasoning", "stream"}
+// otherWords are, beside those of parameters, in what APIs say of a request whose messages they do not mind, though they may
+// mind how large it is.
+var otherWords = [...]string{"param", "parameter", "token", "max_tokens", "tool", "function", "thinking", "reasoning"}
 
 // parameterWords name a parameter that has nothing to do with what is said, nor with how much: no refusal of a large
 // request has them. It may speak of max_tokens, as vLLM does where a prompt leaves none.

@@ -427,10 +427,20 @@ func TestMendTool(t *testing.T) {
 	if h.post(byOwner("in another life")); names() != "read write rm" || h.model.count() != 4 || len(r.told) != 1 {
 		t.Errorf("another life is offered %q after %d calls, the toolbox was told %q", names(), h.model.count(), r.told)
 	}
+	var gone []string
+	for i := range 128 {
+		gone = append(gone, fmt.Sprintf(`"gone%d":{"model":"m","hash":"%064d","why":"odd"}`, i, i))
+	}
+	h.stop()
+	h.exec(`UPDATE heads SET refused = ? WHERE key = ?`, "{"+strings.Join(gone, ",")+"}", string(h.key))
+	h.open()
+	if h.post(byOwner("beside many that are gone")); names() != "read write rm" || h.model.count() != 6 {
+		t.Errorf("beside many that are gone, %q is offered after %d calls", names(), h.model.count())
+	}
 	if err := h.Configure(t.Context(), session.Override{Model: "another"}); err != nil {
 		t.Fatal(err)
 	}
-	if h.post(byOwner("to another model")); names() != "read write rm" || h.model.count() != 6 {
+	if h.post(byOwner("to another model")); names() != "read write rm" || h.model.count() != 8 {
 		t.Errorf("another model is offered %q after %d calls", names(), h.model.count())
 	}
 	b.tools[len(b.tools)-1].InputSchema, b.mark = []byte(`{"type":"object"}`), "other"

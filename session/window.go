@@ -316,13 +316,13 @@ type refusedTool struct {
 	Why   string        `json:"why"`
 }
 
-// refuse leaves a tool out for the model in use, with kept called once the statements are done; none where there are too many.
+// refuse leaves a tool out for the model in use, with kept called once the statements are done. Where very many are known, most
+// are of tools that are gone: it begins anew, and those that are still refused are learned again.
 func (s *Session) refuse(t tidemark.Tool, why string) (stmts []tidemark.Stmt, kept func()) {
-	known := *s.refusedTools.Load()
-	if len(known) >= maxRefusedTools {
-		return nil, nil
+	next := maps.Clone(*s.refusedTools.Load())
+	if len(next) >= maxRefusedTools {
+		clear(next)
 	}
-	next := maps.Clone(known)
 	next[t.Name] = refusedTool{Model: s.windowName(s.settings().Model), Hash: definitionHash(t), Mark: t.Mark, Why: why}
 	return []tidemark.Stmt{{SQL: `UPDATE heads SET refused = ? WHERE key = ?`, Args: []any{mustJSON(next), string(s.Key)}, Want: 1}}, func() {
 		s.refusedTools.Store(&next)
