@@ -341,7 +341,7 @@ func (d *doctor) nights(ctx context.Context, c *client) {
 	switch err := json.Unmarshal(out.Night.Last, &last); {
 	case err != nil:
 	case last.Waiting == "" && last.Passed > 0:
-		d.add("memory", fine, "", "%s left as they are for good: in three nights the model gave no answer on them that could be read; later ones are compared", cli.Plural(last.Passed, "new fact"))
+		d.add("memory", fine, "", "%s never compared with older ones: in three nights the model gave no answer that could be read; later ones are compared", cli.Plural(last.Passed, "new fact"))
 	case last.Waiting != "":
 		d.add("memory", odd, "mend the model's key, quota or address, or name another one (compaction.model)", "new facts are not compared with older ones: %s", cli.Safe(last.Waiting))
 	}
