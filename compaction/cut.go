@@ -60,14 +60,16 @@ func personTurn(it *Item) bool {
 	return it.Message.Role == tidemark.User && !it.Span() && !has(it.Message, tidemark.TypeToolResult)
 }
 
-// lastTurn returns the index of the newest item that a person said, or -1.
-func lastTurn(items []Item) int {
-	for i := len(items) - 1; i >= 0; i-- {
-		if personTurn(&items[i]) {
-			return i
-		}
+// newestTurn returns where what a person said last begins and ends: one message, or several that were sent before a reply,
+// all of which that reply is to answer. Both are 0 where nobody said anything.
+func newestTurn(items []Item) (from, to int) {
+	for to = len(items); to > 0 && !personTurn(&items[to-1]); {
+		to--
 	}
-	return -1
+	for from = to; from > 0 && (personTurn(&items[from-1]) || items[from-1].Message.Role == tidemark.System); {
+		from--
+	}
+	return from, to
 }
 
 // Chunks splits items at cut points into runs of at most budget tokens. A run that cannot be cut

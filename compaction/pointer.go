@@ -59,6 +59,9 @@ func (p Pointer) Plan(v View, b Budget) []tidemark.Edit {
 		stay = []string{DefaultStay}
 	}
 	keep := held(v.Items, legal, stay)
+	for i, unanswered := range whole(v.Items) {
+		keep[i] = keep[i] || unanswered
+	}
 	d := newDraft(v)
 	_, calls := newestCalls(v.Items, stay)
 	p.blocks(d, b, tail, keep, held(v.Items, legal, nil), calls)
@@ -123,9 +126,6 @@ func (p Pointer) tail(v View, b Budget, legal []bool) int {
 			cut = i
 		}
 	}
-	if turn := lastTurn(v.Items); turn >= 0 && turn < cut && turn == len(v.Items)-1 {
-		cut = turn
-	}
 	from, _ := unread(v.Items)
 	return min(cut, from)
 }
@@ -188,7 +188,6 @@ type exchange struct {
 // of the tail.
 func exchanges(d *draft, behind int, legal []bool, tail int, keep []bool) []exchange {
 	var out []exchange
-	newest := lastTurn(d.items)
 	for from := behind; from < tail; {
 		to := from + 1
 		for to < tail && !legal[to] {
@@ -199,7 +198,7 @@ func exchanges(d *draft, behind int, legal []bool, tail int, keep []bool) []exch
 			x.tokens += d.tokens[i]
 			x.weight = max(x.weight, weightOf(d.item(i)))
 		}
-		if x.weight > 0 && legal[to] && !slices.Contains(keep[from:to], true) && (newest < from || newest >= to) {
+		if x.weight > 0 && legal[to] && !slices.Contains(keep[from:to], true) {
 			out = append(out, x)
 		}
 		from = to

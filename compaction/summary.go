@@ -55,9 +55,11 @@ func cover(v View, b Budget) (covered []bool, ok bool) {
 	cut, _ := unread(v.Items)
 	keep, tail := b.verbatim(v), tidemark.Tokens(0)
 	room := v.estimated(max(b.Limit()-v.Fixed, 0)) - b.allowance()
-	for i, stays := range whole(v.Items) {
-		if stays {
+	stays := held(v.Items, legal, nil)
+	for i, unanswered := range whole(v.Items) {
+		if unanswered {
 			room -= v.Items[i].Tokens
+			stays[i] = true
 		}
 	}
 	for cut > 0 && tail+v.Items[cut-1].Tokens <= min(keep, room) {
@@ -70,11 +72,10 @@ func cover(v View, b Budget) (covered []bool, ok bool) {
 	for cut == len(v.Items) && cut > 0 || cut > 0 && !legal[cut] {
 		cut--
 	}
-	turn, stays := lastTurn(v.Items), held(v.Items, legal, nil)
 	covered = make([]bool, len(v.Items))
 	freed, fresh := -b.allowance(), false // a summary of nothing but the former one says nothing new
 	for i := range v.Items[:cut] {
-		if i != turn && !stays[i] {
+		if !stays[i] {
 			covered[i] = true
 			freed += v.Items[i].Tokens
 			fresh = fresh || !IsSummary(v.Items[i])

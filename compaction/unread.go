@@ -37,8 +37,8 @@ func whole(items []Item) []bool {
 	for i := from; i < len(items); i++ {
 		out[i] = !items[i].Span()
 	}
-	if turn := lastTurn(items); turn >= 0 {
-		out[turn] = true
+	for i, to := newestTurn(items); i < to; i++ {
+		out[i] = true
 	}
 	return out
 }

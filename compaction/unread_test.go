@@ -98,6 +98,29 @@ func TestWhatWasJustSaid(t *testing.T) {
 	}
 }
 
+// TestTurnOfTwoMessages: of two messages that were sent before a reply the first stays whole, too, until both are answered,
+// whatever the tools bring meanwhile.
+func TestTurnOfTwoMessages(t *testing.T) {
+	asked := []tidemark.Message{tidemark.NewText(tidemark.User, pasted(9_000)+"\nWhat does clause 7 say?"), tidemark.NewText(tidemark.User, "And is file 3 of one mind with it?")}
+	ms := append(chatter(4_000), asked...)
+	for i := range 12 {
+		id := fmt.Sprint("f", i)
+		ms = append(ms, call(id), tidemark.Message{Role: tidemark.User, Content: []tidemark.Block{tidemark.ToolResult(id, pasted(2_000*(i+1)), false)}})
+	}
+	for _, list := range [][]compaction.Strategy{{compaction.Summary{}}, {compaction.Pointer{Tail: 1, Large: 10_000}, compaction.Summary{}}} {
+		_, v := viewOf(t, ms...)
+		next, act := planned(t, v, compaction.Budget{Window: 16_000, Reserve: compaction.DefaultReserve, Keep: compaction.DefaultKeep}.Fit(), list...)
+		if len(act.Edits) == 0 || len(next.Items) > len(ms)/2 {
+			t.Fatalf("%s: %d of %d messages stay", list[0].Name(), len(next.Items), len(ms))
+		}
+		for i, m := range asked {
+			if !slices.ContainsFunc(next.Items, func(it compaction.Item) bool { return it.Message.PlainText() == m.PlainText() }) {
+				t.Errorf("%s: message %d of the two is not sent any more", list[0].Name(), i+1)
+			}
+		}
+	}
+}
+
 // TestSqueezed: what does not fit the window alone loses its middle, and no more than that; who cuts it again, since the
 // window turned out to be smaller, still says how much of the original is left out.
 func TestSqueezed(t *testing.T) {

@@ -73,13 +73,12 @@ func (v View) Tokens() tidemark.Tokens {
 	return n
 }
 
-// TooLarge reports whether the newest message that a person wrote takes more than may be sent by itself, and how much.
-func (v View) TooLarge(b Budget) (tidemark.Tokens, bool) {
-	n := lastTurn(v.Items)
-	if n < 0 {
-		return 0, false
+// TooLarge reports whether what a person said last takes more than may be sent by itself, and how much.
+func (v View) TooLarge(b Budget) (size tidemark.Tokens, too bool) {
+	for i, to := newestTurn(v.Items); i < to; i++ {
+		size += v.Items[i].Tokens
 	}
-	return v.Items[n].Tokens, v.Fixed+v.Items[n].Tokens > b.Room()
+	return size, size > 0 && v.Fixed+size > b.Room()
 }
 
 // Replacement is an overlay row's edit with its texts, as shown.
