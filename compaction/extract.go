@@ -93,7 +93,7 @@ func Gather(prev Digest, items []Item) Digest {
 		d.Images += it.Message.Images()
 		if personTurn(&it) {
 			if ask := strings.TrimSpace(tidemark.StripReminders(it.Message.PlainText())); ask != "" {
-				d.Asks = append(d.Asks, ask)
+				d.Asks = append(d.Asks, Said{it.ID, ask})
 			}
 		}
 		for _, b := range it.Message.Content {
@@ -123,12 +123,12 @@ func boundMarkers(list []Marker) []Marker {
 }
 
 // boundAsks keeps the newest requests within a budget of characters, each cut to a few lines.
-func boundAsks(asks []string) []string {
+func boundAsks(asks []Said) []Said {
 	const budget, each = 4000, 600
 	total := 0
 	for i := len(asks) - 1; i >= 0; i-- {
-		asks[i] = clip.To(asks[i], each)
-		if total += len(asks[i]); total > budget {
+		asks[i].Text = clip.To(asks[i].Text, each)
+		if total += len(asks[i].Text); total > budget {
 			return asks[i+1:]
 		}
 	}

@@ -271,7 +271,7 @@ func render(d Digest, archive string, share int) string {
 	if asks := newest(d.Asks, len(d.Asks)*share/100); len(asks) > 0 {
 		b.WriteString("\n## Newest requests, verbatim\n")
 		for _, a := range asks {
-			b.WriteString("- " + strings.ReplaceAll(a, "\n", "\n  ") + "\n")
+			b.WriteString("- " + strings.ReplaceAll(a.Text, "\n", "\n  ") + "\n")
 		}
 	}
 	if d.Images > 0 {
@@ -286,7 +286,7 @@ func render(d Digest, archive string, share int) string {
 }
 
 // newest returns the last n of a list.
-func newest(list []string, n int) []string {
+func newest[T any](list []T, n int) []T {
 	return list[len(list)-min(n, len(list)):]
 }
 

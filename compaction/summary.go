@@ -231,13 +231,19 @@ func runeCeil(s string, n int) int {
 // of the model: it is computed, so it cannot be invented or forgotten.
 type Digest struct {
 	Index    Index            `json:"index"`
-	Asks     []string         `json:"asks,omitempty"` // newest requests of people, verbatim, oldest first
+	Asks     []Said           `json:"asks,omitempty"` // newest requests of people, verbatim, oldest first
 	Images   int              `json:"images,omitempty"`
 	Messages int              `json:"messages"` // originals that it stands for, over all compactions
 	Text     string           `json:"text"`     // the model's words alone
 	Tier     string           `json:"tier"`     // full, partial, plaintext
 	From     tidemark.EntryID `json:"from,omitempty"`
 	Evicted  []Marker         `json:"evicted,omitempty"` // markers that stood in the span, oldest first
+}
+
+// Said is what a person wrote in an entry, or the beginning of it.
+type Said struct {
+	Entry tidemark.EntryID `json:"entry"`
+	Text  string           `json:"text"`
 }
 
 // PreviousDigest returns the digest of the summary at the head of a span, if there is one.

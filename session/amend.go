@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
@@ -78,6 +79,13 @@ func (s *Session) amend(ctx context.Context, r *run, q queued, text string) erro
 		return err
 	}
 	stmts = append(stmts, found...)
+	p, err := s.openPlan(ctx, r.Log)
+	if err != nil {
+		return err
+	}
+	if p != nil && p.Last >= e.Seq { // it may have read the words of before
+		stmts = append(stmts, s.dropStmts(r, p)...)
+	}
 	if err := s.last(ctx, r, append(stmts, s.eventStmt(r.Log, event))...); err != nil {
 		return fmt.Errorf("amend entry %s: %w", e.ID, err)
 	}
@@ -140,6 +148,33 @@ func (s *Session) amendedPieces(ctx context.Context, entries []tidemark.Entry) (
 		return nil, fmt.Errorf("recall: what was amended: %w", err)
 	}
 	return s.piecesOf(ctx, rows), nil
+}
+
+// amendedAsks are requests that a summary carries on to the next word for word, as they read now.
+func (s *Session) amendedAsks(ctx context.Context, asks []compaction.Said) ([]compaction.Said, error) {
+	if len(asks) == 0 {
+		return nil, nil
+	}
+	rows, err := s.made.Query(ctx, pieceTables, `SELECT p.seq, p.at, p.size, p.text, e.id FROM json_each(?) j JOIN entries e ON e.id = json_extract(j.value, '$.entry')
+		JOIN logs l ON l.id = e.log AND l.key = ? JOIN pieces p ON p.seq = e.seq AND p.at >= ? ORDER BY p.n DESC LIMIT ?`, mustJSON(asks), string(s.Key), amendedAt, MaxK*4)
+	if err != nil {
+		return nil, fmt.Errorf("read what requests say now: %w", err)
+	}
+	pieces, now := s.piecesOf(ctx, rows), map[tidemark.EntryID]piece{}
+	for _, r := range rows {
+		now[tidemark.EntryID(r.Text(4))] = pieces[r.Int(0)]
+	}
+	var out []compaction.Said
+	for _, a := range asks {
+		p, ok := now[a.Entry]
+		if ok && !p.lost {
+			a.Text = p.text
+		}
+		if !p.gone {
+			out = append(out, a)
+		}
+	}
+	return out, nil
 }
 
 // over is what recall shows of a message that was amended, where it is found by what it read before.

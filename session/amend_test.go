@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/session"
+	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
 // overApp is what a person wrote over a channel.
@@ -153,5 +155,50 @@ func TestManyCaptions(t *testing.T) {
 	raw, err := json.Marshal(h.sent())
 	if err != nil || strings.Contains(string(raw), `"Q0JD`) || !strings.Contains(string(raw), `"Q1JD`) || !strings.Contains(string(raw), `"Q2JD`) || !strings.Contains(string(raw), "[image: 3400") {
 		t.Errorf("%v: %d bytes sent", err, len(raw))
+	}
+}
+
+// TestAmendedIsSummarized: a summary that was put off halfway and had read words that were taken back since begins anew, and
+// one that is made upon another does not carry on word for word what was taken back under it.
+func TestAmendedIsSummarized(t *testing.T) {
+	t.Parallel()
+	h, c := newTimed(t, session.Settings{Window: 9000, Reserve: 2500, Keep: 800}, noon)
+	down, read := true, 0
+	h.model.set(func(n int, req tidemark.Request) (tidemark.Message, error) {
+		prompt, known := req.Messages[0].PlainText(), ""
+		switch {
+		case !asksSummary(req):
+			return tidemark.NewText(tidemark.Assistant, filler(n)), nil
+		case down && read > 0:
+			return tidemark.Message{}, failure(tidemark.ClassAuth) // no backoff, and may pass
+		case strings.Contains(prompt, "4471"):
+			read, known = read+1, "- the pin of the pier is 4471\n"
+		}
+		gist := strings.ReplaceAll(tidemarktest.Gist(prompt), "9313", "a number")
+		return tidemark.NewText(tidemark.Assistant, "<summary>"+known+gist+"</summary><memories>none</memories>"), nil
+	})
+	h.post(overApp("ann", "m1", "my pin of the pier is 4471"))
+	h.post(overApp("ann", "m2", "and my other one is 9313"))
+	i := 0
+	more := func(kind string) {
+		for n := len(h.events(kind)); len(h.events(kind)) == n && i < 200; i++ {
+			h.say(fmt.Sprint("on, ", i))
+		}
+	}
+	more("notice")
+	if read == 0 || len(h.events("compaction")) != 0 {
+		t.Fatalf("read %d times, notices %q, compactions %q", read, h.events("notice"), h.events("compaction"))
+	}
+	h.amend("ann", "e1", session.Amendment{Revokes: "m1"})
+	down, read = false, 0
+	c.advance(16 * time.Minute)
+	more("compaction")
+	if got := viewText(h); read != 0 || strings.Contains(got, "4471") || !strings.Contains(got, "9313") {
+		t.Errorf("read %d times; view %.600s", read, got)
+	}
+	h.amend("ann", "e2", session.Amendment{Edits: "m2", Text: "and my other one is 5582"})
+	more("compaction")
+	if got := viewText(h); strings.Contains(got, "9313") || !strings.Contains(got, "5582") {
+		t.Errorf("view %.1200s", got)
 	}
 }

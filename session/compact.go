@@ -219,6 +219,10 @@ func (s *Session) carryOut(ctx context.Context, r *run, v View, p *plan, hard bo
 			return err
 		}
 	}
+	var err error
+	if prev.Asks, err = s.amendedAsks(ctx, prev.Asks); err != nil {
+		return err
+	}
 	d := compaction.Gather(prev, items)
 	d.Text, d.Tier = p.Rolling, p.Tier
 	return s.install(ctx, r, v, p, part, d)
@@ -438,11 +442,15 @@ func (s *Session) dropPlan(ctx context.Context, r *run, p *plan) error {
 	if p == nil {
 		return nil
 	}
-	drop := tidemark.Stmt{SQL: `UPDATE plans SET state = 'dropped' WHERE id = ?`, Args: []any{p.ID}}
-	if err := s.step(ctx, r, stateCalling, s.addUsage(p.Usage), spendStmt(r, p.Usage), drop); err != nil {
+	if err := s.step(ctx, r, stateCalling, s.dropStmts(r, p)...); err != nil {
 		return fmt.Errorf("drop plan %s: %w", p.ID, err)
 	}
 	return nil
+}
+
+// dropStmts end a plan that is not carried out. What it cost is counted.
+func (s *Session) dropStmts(r *run, p *plan) []tidemark.Stmt {
+	return []tidemark.Stmt{s.addUsage(p.Usage), spendStmt(r, p.Usage), {SQL: `UPDATE plans SET state = 'dropped' WHERE id = ?`, Args: []any{p.ID}}}
 }
 
 // checkEdits refuses a row that the view could not show whole.

@@ -85,7 +85,7 @@ func (s *Session) inherit(p, old *plan, v View) {
 		return
 	}
 	for i := range old.Chunk {
-		if !slices.EqualFunc(done[i], chunks[i], func(a, b compaction.Item) bool { return a.ID == b.ID && a.Tokens == b.Tokens }) {
+		if !slices.EqualFunc(done[i], chunks[i], func(a, b compaction.Item) bool { return a.ID == b.ID }) {
 			return
 		}
 	}
