@@ -42,12 +42,3 @@ func Answer(text string) (code string, allow, ok bool) {
 	code = strings.ToUpper(fields[1])
 	return code, allow, strings.Trim(code, codeLetters) == ""
 }
-
-// Bare reports a yes or no without a code, which answers nothing, however clear it may look to who wrote it.
-func Bare(text string) bool {
-	switch strings.ToLower(strings.TrimRight(strings.TrimSpace(text), ".!")) {
-	case "yes", "no", "y", "n", "ok", "okay", "approve", "deny", "allow":
-		return true
-	}
-	return false
-}
