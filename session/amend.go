@@ -56,9 +56,7 @@ func (s *Session) amend(ctx context.Context, r *run, q queued, text string) erro
 	case err != nil || !ok && a.Edits == "":
 		return err
 	case !ok: // under the name of what it corrects, so that it can be corrected again
-		said := tidemark.Origin{From: by.From, Channel: by.Channel, Peer: by.Peer, Owner: by.Owner, Quiet: true, Message: a.Edits}
-		_, err = s.Post(ctx, Input{ID: "corrected:" + string(tidemark.HashOf([]byte(q.ID))), Message: tidemark.NewText(tidemark.User, notHere+a.Text), Origin: said})
-		return err
+		return s.unmet(ctx, r, q, a)
 	}
 	m, err := e.Message() // large blocks as they are stored: a row holds them
 	if err != nil {
@@ -91,6 +89,27 @@ func (s *Session) amend(ctx context.Context, r *run, q queued, text string) erro
 	}
 	s.lately.Store(nil)
 	s.hub.send(Notice{Type: NoticeEvent, Run: r.ID, Event: &event})
+	return nil
+}
+
+// unmet takes words that correct a message which is not here as said now: before the next input, which may amend them.
+func (s *Session) unmet(ctx context.Context, r *run, q queued, a Amendment) error {
+	chain, err := s.log.Chain(ctx, r.Log)
+	if err != nil {
+		return err
+	}
+	by, m := q.Origin, tidemark.NewText(tidemark.User, notHere+a.Text)
+	e := tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(q.At)), Kind: tidemark.KindMessage, At: q.At, Tokens: tidemark.Estimate(m),
+		Origin: tidemark.Origin{From: by.From, Channel: by.Channel, Peer: by.Peer, Owner: by.Owner, Quiet: true, Message: a.Edits, Input: q.ID}}
+	stmts, err := s.entryStmts(ctx, r.Log, &e, m, chain)
+	if err != nil {
+		return err
+	}
+	stmts = append(stmts, tidemark.Stmt{SQL: `UPDATE heads SET active = ?, messages = messages + 1 WHERE key = ?`,
+		Args: []any{s.Runtime.Now().UnixMilli(), string(s.Key)}, Want: 1})
+	if err := s.last(ctx, r, stmts...); err != nil {
+		return fmt.Errorf("take a correction as said now: %w", err)
+	}
 	return nil
 }
 

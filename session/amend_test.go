@@ -82,6 +82,28 @@ func TestAmend(t *testing.T) {
 	}
 }
 
+// TestAmendedAtOnce: what corrects a message that is not here is amended by what waits right behind it.
+func TestAmendedAtOnce(t *testing.T) {
+	h := newHarness(t, session.Settings{})
+	waiting := []session.Amendment{{Edits: "never", Text: "the bus leaves at ten"}, {Revokes: "never"}, {Edits: "nor that", Text: "the ferry leaves at one"}, {Edits: "nor that", Text: "the ferry leaves at two"}}
+	h.model.set(func(int, tidemark.Request) (tidemark.Message, error) {
+		for i, a := range waiting {
+			in := session.Amend(a)
+			in.ID, in.Origin = fmt.Sprint("e", i), tidemark.Origin{From: tidemark.FromPerson, Channel: "whatsapp", Peer: "ann", Message: fmt.Sprint("e", i)}
+			if _, err := h.Post(t.Context(), in); err != nil {
+				t.Error(err)
+			}
+		}
+		waiting = nil
+		return tidemark.Message{}, nil
+	})
+	h.say("hello")
+	h.amend("ann", "e9", session.Amendment{Revokes: "none"}) // behind all of them
+	if got := viewText(h); strings.Contains(got, "at ten") || strings.Contains(got, "at one") || strings.Count(got, "the ferry leaves at two") != 1 {
+		t.Errorf("view:\n%s", got)
+	}
+}
+
 // TestQuiet: what wants no answer stands in the log and goes to the model with the next message, and nobody is asked.
 func TestQuiet(t *testing.T) {
 	h := newHarness(t, session.Settings{})
