@@ -1,41 +1,33 @@
-package session
+package outbound
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/clip"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // Bounds of sending.
 const (
-	sendTimeout = time.Minute           // of one try; a courier has shorter ones of its own
-	maxTries    = 20                    // with the pauses below about an hour
-	firstPause  = 2 * time.Second       // after the first try that sent nothing, doubled with each
-	longPause   = 5 * time.Minute       // the longest of these
-	haltPause   = 10 * time.Minute      // while the account may not send
-	mostPause   = 24 * time.Hour        // that a platform may ask for
-	farPause    = mostPause + time.Hour // no pause ends later: the clock that set such a one was ahead
-	unknownWait = 2 * time.Minute       // for the status of a message that may have been sent
-	napMost     = 20 * time.Second      // a shorter pause is slept, a longer one is for the alarm
-	outPage     = 500                   // open rows that one look takes in
+	sendTimeout = time.Minute      // of one try; a courier has shorter ones of its own
+	maxTries    = 20               // with the pauses below about an hour
+	firstPause  = 2 * time.Second  // after the first try that sent nothing, doubled with each
+	longPause   = 5 * time.Minute  // the longest of these
+	haltPause   = 10 * time.Minute // while the account may not send
+	mostPause   = 24 * time.Hour   // that a platform may ask for; room.FarPause is longer than any
+	unknownWait = 2 * time.Minute  // for the status of a message that may have been sent
+	napMost     = 20 * time.Second // a shorter pause is slept, a longer one is for the alarm
+	retryAfter  = time.Minute      // when the database failed
+	outPage     = 500              // open rows that one look takes in
 )
 
-// sender is how the sending of this life stands. running.mu guards sending and sendMore.
-type sender struct {
-	mute     atomic.Bool // it was said that no courier is there
-	napping  atomic.Bool // a goroutine waits for the next try
-	sending  bool        // a goroutine sends what is pending
-	sendMore bool        // and looks again before it ends
-}
-
-// dispatch sends what is pending, if nobody in this life does. It returns at once.
-func (s *Session) dispatch() {
-	if s.Courier == nil || !s.made.Here(ledgerTables) || s.life.Err() != nil {
+// Dispatch implements room.Teller: it sends what is pending, if nobody in this life does.
+func (s *Room) Dispatch() {
+	if s.courier == nil || !s.Made.Here(tables) || s.Life.Err() != nil {
 		return
 	}
 	s.mu.Lock()
@@ -50,20 +42,20 @@ func (s *Session) dispatch() {
 
 // sendAll sends until nothing may be sent now: one message after the other, so that each person
 // reads them in order. The rest is due later.
-func (s *Session) sendAll() {
+func (s *Room) sendAll() {
 	ended := false
 	defer func() { // also when a courier panics
 		if !ended {
 			s.endSending(true)
 		}
 	}()
-	ctx := s.life
+	ctx := s.Life
 	for !ended && ctx.Err() == nil {
-		row, next, err := s.nextOut(ctx)
+		row, next, err := s.next(ctx)
 		if err == nil && row != nil {
 			err = s.sendRow(ctx, *row)
 			if errors.Is(err, tidemark.ErrConflict) { // a status, or a later life, was there before us
-				if s.current(ctx) {
+				if s.DB.Tx(ctx, []tidemark.Stmt{s.Held()}) == nil { // it was a status
 					continue
 				}
 				next = time.Time{}
@@ -72,8 +64,8 @@ func (s *Session) sendAll() {
 			}
 		}
 		if err != nil && ctx.Err() == nil && !errors.Is(err, tidemark.ErrConflict) {
-			s.failed("send", nil, err)
-			next = s.Runtime.Now().Add(wakeRetry)
+			s.Logger.Error("send", "session", s.Key, "err", err)
+			next = s.Runtime.Now().Add(retryAfter)
 		}
 		s.sendLater(ctx, next)
 		ended = s.endSending(err != nil)
@@ -81,7 +73,7 @@ func (s *Session) sendAll() {
 }
 
 // endSending lets go of the sender's part, unless there is more and it did not fail.
-func (s *Session) endSending(failed bool) bool {
+func (s *Room) endSending(failed bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.sendMore && !failed {
@@ -92,21 +84,22 @@ func (s *Session) endSending(failed bool) bool {
 	return true
 }
 
-// current reports whether no later life of the session has begun.
-func (s *Session) current(ctx context.Context) bool {
-	rows, err := s.DB.Query(ctx, `SELECT 1 FROM heads WHERE key = ? AND lives = ? LIMIT 1`, string(s.Key), s.number)
-	return err == nil && len(rows) > 0
+// Working implements room.Worker.
+func (s *Room) Working() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sending
 }
 
 // sendLater makes the sender due again at a time; the zero time is never.
-func (s *Session) sendLater(ctx context.Context, next time.Time) {
+func (s *Room) sendLater(ctx context.Context, next time.Time) {
 	if next.IsZero() || ctx.Err() != nil {
 		return
 	}
-	if err := s.DB.Tx(ctx, []tidemark.Stmt{s.dueStmt(dueOut, next, "")}); err != nil {
-		s.warn("put off sending", err)
+	if err := s.DB.Tx(ctx, []tidemark.Stmt{s.Due(room.DueOutbound, next, "")}); err != nil {
+		s.Warn("put off sending", err)
 	}
-	s.setAlarm(ctx)
+	s.Alarm(ctx)
 	pause := next.Sub(s.Runtime.Now())
 	if pause > napMost || s.napping.Swap(true) {
 		return
@@ -115,30 +108,30 @@ func (s *Session) sendLater(ctx context.Context, next time.Time) {
 		err := s.Runtime.Sleep(ctx, max(pause, 0))
 		s.napping.Store(false)
 		if err == nil {
-			s.dispatch()
+			s.Dispatch()
 		}
 	})
 }
 
-// sendDue is what an alarm does: it puts itself off, and sends.
-func (s *Session) sendDue(ctx context.Context) error {
-	if s.Courier == nil || !s.made.Here(ledgerTables) {
+// Wakes implements room.Waker.
+func (s *Room) Wakes() string { return room.DueOutbound }
+
+// Wake is what an alarm does: it puts itself off, and sends.
+func (s *Room) Wake(ctx context.Context) error {
+	if s.courier == nil || !s.Made.Here(tables) {
 		return s.sendUnset(ctx)
 	}
-	later := s.dueStmt(dueOut, s.Runtime.Now().Add(wakeRetry), "")
-	if err := s.DB.Tx(ctx, []tidemark.Stmt{later, s.restOutStmt()}); err != nil {
+	later := s.Due(room.DueOutbound, s.Runtime.Now().Add(retryAfter), "")
+	if err := s.DB.Tx(ctx, []tidemark.Stmt{later, s.restStmt()}); err != nil {
 		return err
 	}
-	s.dispatch()
+	s.Dispatch()
 	return nil
 }
 
-// dataUnset marks the alarm of messages whose channel is not set up now: a process that has it looks at once.
-const dataUnset = "unset"
-
 // sendUnset keeps the alarm in a life that cannot send. A channel may be back the next minute, or never, so
 // what has waited for long is looked at less often.
-func (s *Session) sendUnset(ctx context.Context) error {
+func (s *Room) sendUnset(ctx context.Context) error {
 	rows, err := s.DB.Query(ctx, `SELECT min(at) FROM outbound WHERE key = ? AND open = 1 AND hold <> 'closed' LIMIT 1`, string(s.Key))
 	if err != nil {
 		return fmt.Errorf("read outbound: %w", err)
@@ -147,20 +140,20 @@ func (s *Session) sendUnset(ctx context.Context) error {
 	if len(rows) > 0 && !rows[0].Null(0) {
 		waited = now.Sub(time.UnixMilli(rows[0].Int(0)))
 	}
-	return s.DB.Tx(ctx, []tidemark.Stmt{s.dueStmt(dueOut, now.Add(min(max(waited, haltPause), mostPause)), dataUnset), s.restOutStmt()})
+	return s.DB.Tx(ctx, []tidemark.Stmt{s.Due(room.DueOutbound, now.Add(min(max(waited, haltPause), mostPause)), room.DueUnset), s.restStmt()})
 }
 
-// restOutStmt ends the alarm when it has nothing to wait for. A row that is closed waits for the person.
-func (s *Session) restOutStmt() tidemark.Stmt {
+// restStmt ends the alarm when it has nothing to wait for. A row that is closed waits for the person.
+func (s *Room) restStmt() tidemark.Stmt {
 	return tidemark.Stmt{SQL: `DELETE FROM due WHERE key = ? AND kind = ? AND NOT EXISTS (SELECT 1 FROM outbound WHERE key = ? AND open = 1 AND hold <> 'closed')`,
-		Args: []any{string(s.Key), dueOut, string(s.Key)}}
+		Args: []any{string(s.Key), room.DueOutbound, string(s.Key)}}
 }
 
-// nextOut returns the first row that something is to be done with now: the oldest of a reader that
+// next returns the first row that something is to be done with now: the oldest of a reader that
 // waits for nothing. A message that may have been sent holds up those behind it only as long as a
 // status may well come: order is worth a pause, but not that the rest is never read. Without such a
 // row, next is when to look again. A pause of a clock that was set back since is over.
-func (s *Session) nextOut(ctx context.Context) (row *Outbound, next time.Time, err error) {
+func (s *Room) next(ctx context.Context) (row *Message, next time.Time, err error) {
 	rows, err := s.DB.Query(ctx, `SELECT n, state, hold, peer, next, owner, address FROM outbound WHERE key = ? AND open = 1 ORDER BY n LIMIT ?`, string(s.Key), outPage)
 	if err != nil {
 		return nil, next, fmt.Errorf("read outbound: %w", err)
@@ -169,8 +162,8 @@ func (s *Session) nextOut(ctx context.Context) (row *Outbound, next time.Time, e
 	waits := map[string]bool{}
 	for _, r := range rows {
 		peer, at, address := r.Text(3), time.UnixMilli(r.Int(4)), r.Text(6)
-		later := r.Text(1) == OutSending && r.Text(5) >= s.ownerBound() // of a later life
-		behind := waits[peer] || waits[address]                         // what is said to an address is no known person's
+		later := r.Text(1) == Sending && r.Text(5) >= s.Bound() // of a later life
+		behind := waits[peer] || waits[address]                 // what is said to an address is no known person's
 		waits[peer] = true
 		if behind || r.Text(2) == HoldClosed { // who is closed holds up nobody else, who may have their number now
 			continue
@@ -178,43 +171,43 @@ func (s *Session) nextOut(ctx context.Context) (row *Outbound, next time.Time, e
 		if waits[address] = true; later {
 			continue
 		}
-		if r.Text(1) != OutSending && at.After(now) && !at.After(now.Add(farPause)) {
+		if r.Text(1) != Sending && at.After(now) && !at.After(now.Add(room.FarPause)) {
 			if next.IsZero() || at.Before(next) {
 				next = at
 			}
 			continue
 		}
-		full, err := s.DB.Query(ctx, `SELECT `+outColumns+` FROM outbound WHERE key = ? AND n = ? LIMIT 1`, string(s.Key), r.Int(0))
+		full, err := s.DB.Query(ctx, `SELECT `+columns+` FROM outbound WHERE key = ? AND n = ? LIMIT 1`, string(s.Key), r.Int(0))
 		if err != nil || len(full) == 0 {
 			return nil, next, fmt.Errorf("read outbound %d: %w", r.Int(0), errors.Join(err, tidemark.ErrUnavailable))
 		}
-		o, err := s.scanOut(full[0])
+		o, err := s.scan(full[0])
 		return &o, next, err
 	}
 	return nil, next, nil
 }
 
 // sendRow does what is to be done with a row.
-func (s *Session) sendRow(ctx context.Context, o Outbound) error {
+func (s *Room) sendRow(ctx context.Context, o Message) error {
 	switch o.State {
-	case OutSending: // nobody in this life is: it was cut off, or its end could not be written
+	case Sending: // nobody in this life is: it was cut off, or its end could not be written
 		cut := tidemark.Stmt{SQL: `UPDATE outbound SET state = 'unknown', next = ?, error = ? WHERE key = ? AND n = ? AND state = 'sending' AND owner < ?`,
-			Args: []any{s.Runtime.Now().Add(unknownWait).UnixMilli(), "cut off while it was being sent", string(s.Key), o.n, s.ownerBound()}, Want: 1}
-		return s.DB.Tx(ctx, []tidemark.Stmt{cut, s.currentStmt()})
-	case OutUnknown:
+			Args: []any{s.Runtime.Now().Add(unknownWait).UnixMilli(), "cut off while it was being sent", string(s.Key), o.n, s.Bound()}, Want: 1}
+		return s.DB.Tx(ctx, []tidemark.Stmt{cut, s.Held()})
+	case Unknown:
 		return s.settleWith(ctx, tidemark.Stmt{SQL: `UPDATE outbound SET open = 0 WHERE key = ? AND n = ? AND state = 'unknown' AND open = 1`, Args: []any{string(s.Key), o.n}, Want: 1},
 			fmt.Sprintf("A message to %s may or may not have been sent (%s). It is not sent again.", place(o.To), o.Error))
 	}
-	owner := s.owner()
+	owner := s.Owner()
 	now := s.Runtime.Now()
 	begin := tidemark.Stmt{SQL: `UPDATE outbound SET state = 'sending', owner = ?, tries = tries + 1 WHERE key = ? AND n = ? AND state = 'pending' AND (next <= ? OR next > ?) AND hold <> 'closed' AND address = ?`,
-		Args: []any{owner, string(s.Key), o.n, now.UnixMilli(), now.Add(farPause).UnixMilli(), o.address}, Want: 1}
-	if err := s.DB.Tx(ctx, []tidemark.Stmt{begin, s.currentStmt()}); err != nil {
+		Args: []any{owner, string(s.Key), o.n, now.UnixMilli(), now.Add(room.FarPause).UnixMilli(), o.address}, Want: 1}
+	if err := s.DB.Tx(ctx, []tidemark.Stmt{begin, s.Held()}); err != nil {
 		return err
 	}
 	o.Tries++
 	limited, stop := s.Runtime.WithTimeout(ctx, sendTimeout)
-	id, err := s.Courier.Send(limited, tidemark.Outgoing{To: o.To, Ref: o.Ref, Text: o.Text, Quote: o.Quote})
+	id, err := s.courier.Send(limited, tidemark.Outgoing{To: o.To, Ref: o.Ref, Text: o.Text, Quote: o.Quote})
 	stop()
 	// What became of it is written also when the host is about to drop the object.
 	err = s.settle(context.WithoutCancel(ctx), o, owner, now, id, err)
@@ -224,14 +217,9 @@ func (s *Session) sendRow(ctx context.Context, o Outbound) error {
 	return err
 }
 
-// currentStmt lets only the newest life go on.
-func (s *Session) currentStmt() tidemark.Stmt {
-	return tidemark.Stmt{SQL: `UPDATE heads SET lives = lives WHERE key = ? AND lives = ?`, Args: []any{string(s.Key), s.number}, Want: 1}
-}
-
 // settle writes what became of a try. owner is of this try alone, so it is right also when a later life
 // has called the row unknown meanwhile.
-func (s *Session) settle(ctx context.Context, o Outbound, owner string, begun time.Time, id string, err error) error {
+func (s *Room) settle(ctx context.Context, o Message, owner string, begun time.Time, id string, err error) error {
 	mine := func(set string, args ...any) tidemark.Stmt {
 		return tidemark.Stmt{SQL: `UPDATE outbound SET ` + set + ` WHERE key = ? AND n = ? AND owner = ? AND state IN ('sending', 'unknown')`,
 			Args: append(args, string(s.Key), o.n, owner), Want: 1}
@@ -261,7 +249,7 @@ func (s *Session) settle(ctx context.Context, o Outbound, owner string, begun ti
 }
 
 // afterFailure says what a row becomes after a try that failed, and what the owner reads of it.
-func (s *Session) afterFailure(o Outbound, e *tidemark.SendError) (set string, args []any, event string) {
+func (s *Room) afterFailure(o Message, e *tidemark.SendError) (set string, args []any, event string) {
 	now, text := s.Runtime.Now(), failureText(e)
 	switch {
 	case e.Class == tidemark.SendUnknown:
@@ -290,21 +278,21 @@ func sendPause(tries int, asked time.Duration) time.Duration {
 
 // settleWith writes what became of a row, with an event if there is something to read, and ends the
 // alarm if nothing is left.
-func (s *Session) settleWith(ctx context.Context, change tidemark.Stmt, text string) error {
-	stmts := []tidemark.Stmt{change, s.restOutStmt()}
+func (s *Room) settleWith(ctx context.Context, change tidemark.Stmt, text string) error {
+	stmts := []tidemark.Stmt{change, s.restStmt()}
 	event := tidemark.Event{Type: "delivery", Text: text}
 	if text != "" {
-		h, err := s.head(ctx)
+		log, err := s.current(ctx)
 		if err != nil {
 			return err
 		}
-		stmts = append(stmts, s.eventStmt(h.Log, event))
+		stmts = append(stmts, s.Event(log, event))
 	}
 	if err := s.DB.Tx(ctx, stmts); err != nil {
 		return err
 	}
 	if text != "" {
-		s.hub.send(Notice{Type: NoticeEvent, Run: s.activeRun(), Event: &event})
+		s.Happened(s.active(), event)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package session
+package outbound
 
 import (
 	"context"
@@ -19,15 +19,15 @@ const maxRaces = 5
 
 // Delivered takes what a platform says became of a message. Statuses may come in any order, twice, and
 // for what is not known here, which is no error.
-func (s *Session) Delivered(ctx context.Context, d tidemark.Delivery) error {
-	if s.Courier == nil {
+func (s *Room) Delivered(ctx context.Context, d tidemark.Delivery) error {
+	if s.courier == nil {
 		return nil
 	}
-	if err := s.made.Open(ctx, ledgerTables); err != nil {
+	if err := s.Made.Open(ctx, tables); err != nil {
 		return fmt.Errorf("status of %s: %w", d.ID, err)
 	}
 	for range maxRaces {
-		o, err := s.findOut(ctx, d)
+		o, err := s.find(ctx, d)
 		if err != nil || o == nil {
 			return err
 		}
@@ -49,21 +49,21 @@ func (s *Session) Delivered(ctx context.Context, d tidemark.Delivery) error {
 		if err != nil {
 			return fmt.Errorf("status of %s: %w", o.Ref, err)
 		}
-		s.dispatch() // what waited for it
+		s.Dispatch() // what waited for it
 		return nil
 	}
 	return fmt.Errorf("status of %s: %w", d.Ref, tidemark.ErrBusy)
 }
 
-// findOut returns the row that a status is of, nil for none.
-func (s *Session) findOut(ctx context.Context, d tidemark.Delivery) (*Outbound, error) {
+// find returns the row that a status is of, nil for none.
+func (s *Room) find(ctx context.Context, d tidemark.Delivery) (*Message, error) {
 	where, arg := `key = ? AND id = ? AND id <> ''`, any(d.ID)
 	if rest, ok := strings.CutPrefix(d.Ref, string(s.Key)+"/"); ok {
 		if n, err := strconv.ParseInt(rest, 10, 53); err == nil {
 			where, arg = `key = ? AND n = ?`, n
 		}
 	}
-	rows, err := s.DB.Query(ctx, `SELECT `+outColumns+` FROM outbound WHERE `+where+` LIMIT 1`, string(s.Key), arg)
+	rows, err := s.DB.Query(ctx, `SELECT `+columns+` FROM outbound WHERE `+where+` LIMIT 1`, string(s.Key), arg)
 	if err != nil {
 		return nil, fmt.Errorf("find outbound: %w", err)
 	}
@@ -71,7 +71,7 @@ func (s *Session) findOut(ctx context.Context, d tidemark.Delivery) (*Outbound, 
 		s.Logger.Debug("status of an unknown message", "session", s.Key, "status", d.Status)
 		return nil, nil
 	}
-	o, err := s.scanOut(rows[0])
+	o, err := s.scan(rows[0])
 	return &o, err
 }
 
@@ -79,9 +79,9 @@ func (s *Session) findOut(ctx context.Context, d tidemark.Delivery) (*Outbound, 
 var rank = []string{"", tidemark.StatusSent, tidemark.StatusDelivered, tidemark.StatusRead}
 
 // afterStatus says what a row becomes by a status; nothing to set means that it tells nothing new.
-func (s *Session) afterStatus(o Outbound, d tidemark.Delivery) (set string, args []any, event string) {
+func (s *Room) afterStatus(o Message, d tidemark.Delivery) (set string, args []any, event string) {
 	other := d.ID != "" && (o.ID != "" && o.ID != d.ID || slices.Contains(strings.Fields(o.past), d.ID))
-	if other || o.State == OutPending { // of an earlier try, which is known to have come to nothing
+	if other || o.State == Pending { // of an earlier try, which is known to have come to nothing
 		return "", nil, ""
 	}
 	if older(o, d) {
@@ -91,7 +91,7 @@ func (s *Session) afterStatus(o Outbound, d tidemark.Delivery) (set string, args
 	was, is := slices.Index(rank, o.Status), slices.Index(rank, d.Status)
 	if d.Status != tidemark.StatusFailed {
 		// That it was sent may come behind that it failed; that it was delivered cannot.
-		if is < 1 || o.State == OutFailed && is < 2 || o.State == OutSent && is <= was {
+		if is < 1 || o.State == Failed && is < 2 || o.State == Sent && is <= was {
 			return "", nil, ""
 		}
 		set = `state = 'sent', open = 0, hold = '', next = 0, error = '', status = ?, id = CASE WHEN ? = '' THEN id ELSE ? END`
@@ -100,7 +100,7 @@ func (s *Session) afterStatus(o Outbound, d tidemark.Delivery) (set string, args
 		}
 		return set, []any{d.Status, d.ID, d.ID}, ""
 	}
-	if o.State == OutFailed || was >= 2 {
+	if o.State == Failed || was >= 2 {
 		return "", nil, ""
 	}
 	e := d.Error
@@ -120,7 +120,7 @@ const clockApart = 10 * time.Minute
 // older reports whether a status is of a message from before the row, which has only the ref in common with
 // it: rows count from 1 again where a backup was restored, or in a second installation on the account. A
 // message whose id is known has no other.
-func older(o Outbound, d tidemark.Delivery) bool {
+func older(o Message, d tidemark.Delivery) bool {
 	return !d.At.IsZero() && d.At.Before(o.At.Add(-clockApart)) && (o.ID == "" || o.ID != d.ID)
 }
 
@@ -130,7 +130,7 @@ const maxUnclosed = 3
 // unclosed changes how a row becomes closed: it does not where the person has written since, for their window
 // is open again and they need not write twice; and where they write while this is decided, it is a conflict.
 // What the message answers does not count, though it may be of the same second: a platform tells no less.
-func (s *Session) unclosed(ctx context.Context, o Outbound, since time.Time, change tidemark.Stmt) (tidemark.Stmt, error) {
+func (s *Room) unclosed(ctx context.Context, o Message, since time.Time, change tidemark.Stmt) (tidemark.Stmt, error) {
 	const recent = 50
 	if o.Tries >= maxUnclosed {
 		return change, nil
@@ -143,7 +143,7 @@ func (s *Session) unclosed(ctx context.Context, o Outbound, since time.Time, cha
 	for _, r := range rows {
 		newest = max(newest, r.Int(2))
 		var from tidemark.Origin
-		if r.Int(0) >= since.UnixMilli() && json.Unmarshal(r.Bytes(1), &from) == nil && from.To != nil && (readerOf(from) == o.peer || peerOf(*from.To) == o.peer) {
+		if r.Int(0) >= since.UnixMilli() && json.Unmarshal(r.Bytes(1), &from) == nil && from.To != nil && (from.Reader() == o.peer || from.To.Reader() == o.peer) {
 			change.SQL = strings.Replace(change.SQL, `hold = 'closed'`, `hold = ''`, 1)
 			return change, nil
 		}
@@ -158,41 +158,4 @@ func later(a, b time.Time) time.Time {
 		return a
 	}
 	return b
-}
-
-// Say sends a line that is no part of the conversation. The same id twice is one.
-func (s *Session) Say(ctx context.Context, id string, to tidemark.Address, text string) error {
-	return s.sayOnce(ctx, id, &to, text, nil)
-}
-
-// sayOnce is Say with an event of the log; to may be nil.
-func (s *Session) sayOnce(ctx context.Context, id string, to *tidemark.Address, text string, e *tidemark.Event) error {
-	now := s.Runtime.Now()
-	stmts := []tidemark.Stmt{{
-		SQL:  `INSERT INTO inputs(key, id, kind, state, at, origin, payload, hash) VALUES(?, ?, 'say', 'done', ?, '{}', '', ?) ON CONFLICT(key, id) DO NOTHING`,
-		Args: []any{string(s.Key), "say:" + id, now.UnixMilli(), inputHash("say", text)}, Want: 1}}
-	h, err := s.head(ctx)
-	if err != nil {
-		return err
-	}
-	if e != nil {
-		stmts = append(stmts, s.eventStmt(h.Log, *e))
-	}
-	more, err := s.tellStmts(ctx, h.Log, []tidemark.Origin{{To: to}}, text)
-	if err != nil {
-		return fmt.Errorf("say %s: %w", id, err)
-	}
-	err = s.DB.Tx(ctx, append(stmts, more...))
-	if errors.Is(err, tidemark.ErrConflict) {
-		return nil // said before
-	}
-	if err != nil {
-		return fmt.Errorf("say %s: %w", id, err)
-	}
-	if e != nil {
-		s.hub.send(Notice{Type: NoticeEvent, Event: e})
-	}
-	s.setAlarm(ctx)
-	s.dispatch()
-	return nil
 }
