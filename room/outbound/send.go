@@ -7,19 +7,12 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/room"
 )
 
-// Bounds of sending.
+// Bounds of sending, beside the pauses between tries.
 const (
 	sendTimeout = time.Minute      // of one try; a courier has shorter ones of its own
-	maxTries    = 20               // with the pauses below about an hour
-	firstPause  = 2 * time.Second  // after the first try that sent nothing, doubled with each
-	longPause   = 5 * time.Minute  // the longest of these
-	haltPause   = 10 * time.Minute // while the account may not send
-	mostPause   = 24 * time.Hour   // that a platform may ask for; room.FarPause is longer than any
-	unknownWait = 2 * time.Minute  // for the status of a message that may have been sent
 	napMost     = 20 * time.Second // a shorter pause is slept, a longer one is for the alarm
 	retryAfter  = time.Minute      // when the database failed
 	outPage     = 500              // open rows that one look takes in
@@ -149,42 +142,26 @@ func (s *Room) restStmt() tidemark.Stmt {
 		Args: []any{string(s.Key), room.DueOutbound, string(s.Key)}}
 }
 
-// next returns the first row that something is to be done with now: the oldest of a reader that
-// waits for nothing. A message that may have been sent holds up those behind it only as long as a
-// status may well come: order is worth a pause, but not that the rest is never read. Without such a
-// row, next is when to look again. A pause of a clock that was set back since is over.
-func (s *Room) next(ctx context.Context) (row *Message, next time.Time, err error) {
+// next returns the message that something is to be done with now, or when to look again; the zero time is never.
+func (s *Room) next(ctx context.Context) (m *Message, again time.Time, err error) {
 	rows, err := s.DB.Query(ctx, `SELECT n, state, hold, peer, next, owner, address FROM outbound WHERE key = ? AND open = 1 ORDER BY n LIMIT ?`, string(s.Key), outPage)
 	if err != nil {
-		return nil, next, fmt.Errorf("read outbound: %w", err)
+		return nil, again, fmt.Errorf("read outbound: %w", err)
 	}
-	now := s.Runtime.Now()
-	waits := map[string]bool{}
-	for _, r := range rows {
-		peer, at, address := r.Text(3), time.UnixMilli(r.Int(4)), r.Text(6)
-		later := r.Text(1) == Sending && r.Text(5) >= s.Bound() // of a later life
-		behind := waits[peer] || waits[address]                 // what is said to an address is no known person's
-		waits[peer] = true
-		if behind || r.Text(2) == HoldClosed { // who is closed holds up nobody else, who may have their number now
-			continue
-		}
-		if waits[address] = true; later {
-			continue
-		}
-		if r.Text(1) != Sending && at.After(now) && !at.After(now.Add(room.FarPause)) {
-			if next.IsZero() || at.Before(next) {
-				next = at
-			}
-			continue
-		}
-		full, err := s.DB.Query(ctx, `SELECT `+columns+` FROM outbound WHERE key = ? AND n = ? LIMIT 1`, string(s.Key), r.Int(0))
-		if err != nil || len(full) == 0 {
-			return nil, next, fmt.Errorf("read outbound %d: %w", r.Int(0), errors.Join(err, tidemark.ErrUnavailable))
-		}
-		o, err := s.scan(full[0])
-		return &o, next, err
+	list := make([]open, len(rows))
+	for i, r := range rows {
+		list[i] = open{n: r.Int(0), state: r.Text(1), hold: r.Text(2), peer: r.Text(3), next: time.UnixMilli(r.Int(4)), owner: r.Text(5), address: r.Text(6)}
 	}
-	return nil, next, nil
+	n, again := first(list, s.Runtime.Now(), s.Bound())
+	if n == 0 {
+		return nil, again, nil
+	}
+	full, err := s.DB.Query(ctx, `SELECT `+columns+` FROM outbound WHERE key = ? AND n = ? LIMIT 1`, string(s.Key), n)
+	if err != nil || len(full) == 0 {
+		return nil, again, fmt.Errorf("read outbound %d: %w", n, errors.Join(err, tidemark.ErrUnavailable))
+	}
+	found, err := s.scan(full[0])
+	return &found, again, err
 }
 
 // sendRow does what is to be done with a row.
@@ -231,49 +208,21 @@ func (s *Room) settle(ctx context.Context, o Message, owner string, begun time.T
 	if !errors.As(err, &se) {
 		se = &tidemark.SendError{Class: tidemark.SendUnknown, Text: err.Error()}
 	}
-	set, args, event := s.afterFailure(o, se)
-	change := mine(set, args...)
+	c := afterFailure(o, se, s.Runtime.Now())
+	stmt := mine(c.set, c.args...)
 	if se.Class != tidemark.SendClosed {
-		return s.settleWith(ctx, change, event)
+		return s.settleWith(ctx, stmt, c.event)
 	}
 	for range maxRaces {
-		atomic, err := s.unclosed(ctx, o, later(o.At.Add(time.Millisecond), begun), change)
+		atomic, err := s.unclosed(ctx, o, later(o.At.Add(time.Millisecond), begun), stmt)
 		if err != nil {
 			return err
 		}
-		if err = s.settleWith(ctx, atomic, event); !errors.Is(err, tidemark.ErrConflict) {
+		if err = s.settleWith(ctx, atomic, c.event); !errors.Is(err, tidemark.ErrConflict) {
 			return err
 		}
 	}
 	return tidemark.ErrConflict
-}
-
-// afterFailure says what a row becomes after a try that failed, and what the owner reads of it.
-func (s *Room) afterFailure(o Message, e *tidemark.SendError) (set string, args []any, event string) {
-	now, text := s.Runtime.Now(), failureText(e)
-	switch {
-	case e.Class == tidemark.SendUnknown:
-		return `state = 'unknown', open = 1, hold = '', next = ?, error = ?`, []any{now.Add(unknownWait).UnixMilli(), text}, ""
-	case e.Class == tidemark.SendClosed:
-		return `state = 'pending', open = 1, hold = 'closed', next = 0, error = ?`, []any{text}, ""
-	case e.Class == tidemark.SendHalted:
-		if o.Hold != HoldHalted {
-			event = fmt.Sprintf("Messages to %s wait, because the account may not send: %s. It is tried again every %s.", place(o.To), text, haltPause)
-		}
-		return `state = 'pending', open = 1, hold = 'halted', next = ?, tries = tries - 1, error = ?`, []any{now.Add(max(haltPause, min(e.RetryAfter, mostPause))).UnixMilli(), text}, event
-	case e.Class == tidemark.SendAgain && o.Tries < maxTries:
-		return `state = 'pending', open = 1, hold = '', next = ?, error = ?`, []any{now.Add(sendPause(o.Tries, e.RetryAfter)).UnixMilli(), text}, ""
-	}
-	return `state = 'failed', open = 0, hold = '', next = 0, error = ?`, []any{text}, fmt.Sprintf("A message to %s was not sent: %s.", place(o.To), text)
-}
-
-// sendPause is how long to wait after a try that sent nothing.
-func sendPause(tries int, asked time.Duration) time.Duration {
-	pause := longPause
-	if tries < 9 {
-		pause = min(firstPause<<max(tries-1, 0), longPause)
-	}
-	return max(pause, min(asked, mostPause))
 }
 
 // settleWith writes what became of a row, with an event if there is something to read, and ends the
@@ -296,16 +245,3 @@ func (s *Room) settleWith(ctx context.Context, change tidemark.Stmt, text string
 	}
 	return nil
 }
-
-// failureText is what a person reads of a failure.
-func failureText(e *tidemark.SendError) string {
-	const most = 300
-	text := clip.Line(e.Text, most)
-	if e.Code != 0 {
-		text = fmt.Sprintf("%s (%d)", text, e.Code)
-	}
-	return text
-}
-
-// place names an address for people.
-func place(a tidemark.Address) string { return a.Platform + " " + a.Peer }
