@@ -65,7 +65,7 @@ type change struct {
 }
 
 // afterFailure is what becomes of a message after a try that failed.
-func afterFailure(o Message, e *tidemark.SendError, now time.Time) (c change) {
+func afterFailure(m Message, e *tidemark.SendError, now time.Time) (c change) {
 	text := failureText(e)
 	switch {
 	case e.Class == tidemark.SendUnknown:
@@ -73,15 +73,15 @@ func afterFailure(o Message, e *tidemark.SendError, now time.Time) (c change) {
 	case e.Class == tidemark.SendClosed:
 		return change{set: `state = 'pending', open = 1, hold = 'closed', next = 0, error = ?`, args: []any{text}}
 	case e.Class == tidemark.SendHalted:
-		if o.Hold != HoldHalted {
-			c.event = fmt.Sprintf("Messages to %s wait, because the account may not send: %s. It is tried again every %s.", place(o.To), text, haltPause)
+		if m.Hold != HoldHalted {
+			c.event = fmt.Sprintf("Messages to %s wait, because the account may not send: %s. It is tried again every %s.", place(m.To), text, haltPause)
 		}
 		c.set, c.args = `state = 'pending', open = 1, hold = 'halted', next = ?, tries = tries - 1, error = ?`, []any{now.Add(max(haltPause, min(e.RetryAfter, mostPause))).UnixMilli(), text}
 		return c
-	case e.Class == tidemark.SendAgain && o.Tries < maxTries:
-		return change{set: `state = 'pending', open = 1, hold = '', next = ?, error = ?`, args: []any{now.Add(sendPause(o.Tries, e.RetryAfter)).UnixMilli(), text}}
+	case e.Class == tidemark.SendAgain && m.Tries < maxTries:
+		return change{set: `state = 'pending', open = 1, hold = '', next = ?, error = ?`, args: []any{now.Add(sendPause(m.Tries, e.RetryAfter)).UnixMilli(), text}}
 	}
-	return change{set: `state = 'failed', open = 0, hold = '', next = 0, error = ?`, args: []any{text}, event: fmt.Sprintf("A message to %s was not sent: %s.", place(o.To), text)}
+	return change{set: `state = 'failed', open = 0, hold = '', next = 0, error = ?`, args: []any{text}, event: fmt.Sprintf("A message to %s was not sent: %s.", place(m.To), text)}
 }
 
 // sendPause is how long to wait after a try that sent nothing.
@@ -97,14 +97,14 @@ func sendPause(tries int, asked time.Duration) time.Duration {
 var rank = []string{"", tidemark.StatusSent, tidemark.StatusDelivered, tidemark.StatusRead}
 
 // afterStatus is what becomes of a message by a status, nothing where that tells nothing new.
-func afterStatus(o Message, d tidemark.Delivery, now time.Time) change {
-	if o.State == Pending || ofEarlierTry(o, d) || older(o, d) {
+func afterStatus(m Message, d tidemark.Delivery, now time.Time) change {
+	if m.State == Pending || ofEarlierTry(m, d) || older(m, d) {
 		return change{}
 	}
-	was, is := slices.Index(rank, o.Status), slices.Index(rank, d.Status)
+	was, is := slices.Index(rank, m.Status), slices.Index(rank, d.Status)
 	if d.Status != tidemark.StatusFailed {
 		// That it was sent may come behind that it failed; that it was delivered cannot.
-		if is < 1 || o.State == Failed && is < 2 || o.State == Sent && is <= was {
+		if is < 1 || m.State == Failed && is < 2 || m.State == Sent && is <= was {
 			return change{}
 		}
 		set := `state = 'sent', open = 0, hold = '', next = 0, error = '', status = ?, id = CASE WHEN ? = '' THEN id ELSE ? END`
@@ -113,7 +113,7 @@ func afterStatus(o Message, d tidemark.Delivery, now time.Time) change {
 		}
 		return change{set: set, args: []any{d.Status, d.ID, d.ID}}
 	}
-	if o.State == Failed || was >= 2 {
+	if m.State == Failed || was >= 2 {
 		return change{}
 	}
 	e := d.Error
@@ -123,14 +123,14 @@ func afterStatus(o Message, d tidemark.Delivery, now time.Time) change {
 	if e.Class == tidemark.SendUnknown { // it is known to have failed
 		e = &tidemark.SendError{Class: tidemark.SendFailed, Code: e.Code, Text: e.Text}
 	}
-	c := afterFailure(o, e, now)
+	c := afterFailure(m, e, now)
 	c.set, c.args = c.set+`, owner = '', status = '', id = '', past = trim(past || ' ' || ?)`, append(c.args, d.ID)
 	return c
 }
 
 // ofEarlierTry reports whether a status is of an earlier try, which is known to have come to nothing.
-func ofEarlierTry(o Message, d tidemark.Delivery) bool {
-	return d.ID != "" && (o.ID != "" && o.ID != d.ID || slices.Contains(strings.Fields(o.past), d.ID))
+func ofEarlierTry(m Message, d tidemark.Delivery) bool {
+	return d.ID != "" && (m.ID != "" && m.ID != d.ID || slices.Contains(strings.Fields(m.past), d.ID))
 }
 
 // clockApart is how far our clock and a platform's may be apart.
@@ -139,8 +139,8 @@ const clockApart = 10 * time.Minute
 // older reports whether a status is of a message from before the row, which has only the ref in common with
 // it: rows count from 1 again where a backup was restored, or in a second installation on the account. A
 // message whose id is known has no other.
-func older(o Message, d tidemark.Delivery) bool {
-	return !d.At.IsZero() && d.At.Before(o.At.Add(-clockApart)) && (o.ID == "" || o.ID != d.ID)
+func older(m Message, d tidemark.Delivery) bool {
+	return !d.At.IsZero() && d.At.Before(m.At.Add(-clockApart)) && (m.ID == "" || m.ID != d.ID)
 }
 
 func later(a, b time.Time) time.Time {

@@ -165,29 +165,29 @@ func (s *Room) next(ctx context.Context) (m *Message, again time.Time, err error
 }
 
 // sendRow does what is to be done with a row.
-func (s *Room) sendRow(ctx context.Context, o Message) error {
-	switch o.State {
+func (s *Room) sendRow(ctx context.Context, m Message) error {
+	switch m.State {
 	case Sending: // nobody in this life is: it was cut off, or its end could not be written
 		cut := tidemark.Stmt{SQL: `UPDATE outbound SET state = 'unknown', next = ?, error = ? WHERE key = ? AND n = ? AND state = 'sending' AND owner < ?`,
-			Args: []any{s.Runtime.Now().Add(unknownWait).UnixMilli(), "cut off while it was being sent", string(s.Key), o.n, s.Bound()}, Want: 1}
+			Args: []any{s.Runtime.Now().Add(unknownWait).UnixMilli(), "cut off while it was being sent", string(s.Key), m.n, s.Bound()}, Want: 1}
 		return s.DB.Tx(ctx, []tidemark.Stmt{cut, s.Held()})
 	case Unknown:
-		return s.settleWith(ctx, tidemark.Stmt{SQL: `UPDATE outbound SET open = 0 WHERE key = ? AND n = ? AND state = 'unknown' AND open = 1`, Args: []any{string(s.Key), o.n}, Want: 1},
-			fmt.Sprintf("A message to %s may or may not have been sent (%s). It is not sent again.", place(o.To), o.Error))
+		return s.settleWith(ctx, tidemark.Stmt{SQL: `UPDATE outbound SET open = 0 WHERE key = ? AND n = ? AND state = 'unknown' AND open = 1`, Args: []any{string(s.Key), m.n}, Want: 1},
+			fmt.Sprintf("A message to %s may or may not have been sent (%s). It is not sent again.", place(m.To), m.Error))
 	}
 	owner := s.Owner()
 	now := s.Runtime.Now()
 	begin := tidemark.Stmt{SQL: `UPDATE outbound SET state = 'sending', owner = ?, tries = tries + 1 WHERE key = ? AND n = ? AND state = 'pending' AND (next <= ? OR next > ?) AND hold <> 'closed' AND address = ?`,
-		Args: []any{owner, string(s.Key), o.n, now.UnixMilli(), now.Add(room.FarPause).UnixMilli(), o.address}, Want: 1}
+		Args: []any{owner, string(s.Key), m.n, now.UnixMilli(), now.Add(room.FarPause).UnixMilli(), m.address}, Want: 1}
 	if err := s.DB.Tx(ctx, []tidemark.Stmt{begin, s.Held()}); err != nil {
 		return err
 	}
-	o.Tries++
+	m.Tries++
 	limited, stop := s.Runtime.WithTimeout(ctx, sendTimeout)
-	id, err := s.courier.Send(limited, tidemark.Outgoing{To: o.To, Ref: o.Ref, Text: o.Text, Quote: o.Quote})
+	id, err := s.courier.Send(limited, tidemark.Outgoing{To: m.To, Ref: m.Ref, Text: m.Text, Quote: m.Quote})
 	stop()
 	// What became of it is written also when the host is about to drop the object.
-	err = s.settle(context.WithoutCancel(ctx), o, owner, now, id, err)
+	err = s.settle(context.WithoutCancel(ctx), m, owner, now, id, err)
 	if errors.Is(err, tidemark.ErrConflict) {
 		return nil // a status was there before
 	}
@@ -196,10 +196,10 @@ func (s *Room) sendRow(ctx context.Context, o Message) error {
 
 // settle writes what became of a try. owner is of this try alone, so it is right also when a later life
 // has called the row unknown meanwhile.
-func (s *Room) settle(ctx context.Context, o Message, owner string, begun time.Time, id string, err error) error {
+func (s *Room) settle(ctx context.Context, m Message, owner string, begun time.Time, id string, err error) error {
 	mine := func(set string, args ...any) tidemark.Stmt {
 		return tidemark.Stmt{SQL: `UPDATE outbound SET ` + set + ` WHERE key = ? AND n = ? AND owner = ? AND state IN ('sending', 'unknown')`,
-			Args: append(args, string(s.Key), o.n, owner), Want: 1}
+			Args: append(args, string(s.Key), m.n, owner), Want: 1}
 	}
 	if err == nil {
 		return s.settleWith(ctx, mine(`state = 'sent', open = 0, hold = '', next = 0, error = '', id = ?`, id), "")
@@ -208,13 +208,13 @@ func (s *Room) settle(ctx context.Context, o Message, owner string, begun time.T
 	if !errors.As(err, &se) {
 		se = &tidemark.SendError{Class: tidemark.SendUnknown, Text: err.Error()}
 	}
-	c := afterFailure(o, se, s.Runtime.Now())
+	c := afterFailure(m, se, s.Runtime.Now())
 	stmt := mine(c.set, c.args...)
 	if se.Class != tidemark.SendClosed {
 		return s.settleWith(ctx, stmt, c.event)
 	}
 	for range maxRaces {
-		atomic, err := s.unclosed(ctx, o, later(o.At.Add(time.Millisecond), begun), stmt)
+		atomic, err := s.unclosed(ctx, m, later(m.At.Add(time.Millisecond), begun), stmt)
 		if err != nil {
 			return err
 		}
@@ -227,8 +227,8 @@ func (s *Room) settle(ctx context.Context, o Message, owner string, begun time.T
 
 // settleWith writes what became of a row, with an event if there is something to read, and ends the
 // alarm if nothing is left.
-func (s *Room) settleWith(ctx context.Context, change tidemark.Stmt, text string) error {
-	stmts := []tidemark.Stmt{change, s.restStmt()}
+func (s *Room) settleWith(ctx context.Context, stmt tidemark.Stmt, text string) error {
+	stmts := []tidemark.Stmt{stmt, s.restStmt()}
 	event := tidemark.Event{Type: "delivery", Text: text}
 	if text != "" {
 		log, err := s.current(ctx)

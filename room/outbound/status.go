@@ -26,22 +26,22 @@ func (s *Room) Delivered(ctx context.Context, d tidemark.Delivery) error {
 		return fmt.Errorf("status of %s: %w", d.ID, err)
 	}
 	for range maxRaces {
-		o, err := s.find(ctx, d)
-		if err != nil || o == nil {
+		m, err := s.find(ctx, d)
+		if err != nil || m == nil {
 			return err
 		}
-		if o.State != Pending && !ofEarlierTry(*o, d) && older(*o, d) {
-			s.Logger.Warn("a status is older than the message that it names", "session", s.Key, "ref", o.Ref, "status", d.Status)
+		if m.State != Pending && !ofEarlierTry(*m, d) && older(*m, d) {
+			s.Logger.Warn("a status is older than the message that it names", "session", s.Key, "ref", m.Ref, "status", d.Status)
 		}
-		c := afterStatus(*o, d, s.Runtime.Now())
+		c := afterStatus(*m, d, s.Runtime.Now())
 		if c.set == "" {
 			return nil
 		}
 		stmt := tidemark.Stmt{SQL: `UPDATE outbound SET ` + c.set + ` WHERE key = ? AND n = ? AND state = ? AND id = ? AND status = ? AND tries = ?`,
-			Args: append(c.args, string(s.Key), o.n, o.State, o.ID, o.Status, o.Tries), Want: 1}
+			Args: append(c.args, string(s.Key), m.n, m.State, m.ID, m.Status, m.Tries), Want: 1}
 		if d.Error != nil && d.Error.Class == tidemark.SendClosed && !d.At.IsZero() {
-			if stmt, err = s.unclosed(ctx, *o, later(o.At.Add(time.Millisecond), d.At.Add(-clockApart)), stmt); err != nil {
-				return fmt.Errorf("status of %s: %w", o.Ref, err)
+			if stmt, err = s.unclosed(ctx, *m, later(m.At.Add(time.Millisecond), d.At.Add(-clockApart)), stmt); err != nil {
+				return fmt.Errorf("status of %s: %w", m.Ref, err)
 			}
 		}
 		err = s.settleWith(ctx, stmt, c.event)
@@ -49,7 +49,7 @@ func (s *Room) Delivered(ctx context.Context, d tidemark.Delivery) error {
 			continue // it has changed meanwhile
 		}
 		if err != nil {
-			return fmt.Errorf("status of %s: %w", o.Ref, err)
+			return fmt.Errorf("status of %s: %w", m.Ref, err)
 		}
 		s.Dispatch() // what waited for it
 		return nil
@@ -73,8 +73,8 @@ func (s *Room) find(ctx context.Context, d tidemark.Delivery) (*Message, error) 
 		s.Logger.Debug("status of an unknown message", "session", s.Key, "status", d.Status)
 		return nil, nil
 	}
-	o, err := s.scan(rows[0])
-	return &o, err
+	m, err := s.scan(rows[0])
+	return &m, err
 }
 
 // maxUnclosed bounds the sends of one message whose window opens and closes: clocks differ.
@@ -83,25 +83,25 @@ const maxUnclosed = 3
 // unclosed changes how a row becomes closed: it does not where the person has written since, for their window
 // is open again and they need not write twice; and where they write while this is decided, it is a conflict.
 // What the message answers does not count, though it may be of the same second: a platform tells no less.
-func (s *Room) unclosed(ctx context.Context, o Message, since time.Time, change tidemark.Stmt) (tidemark.Stmt, error) {
+func (s *Room) unclosed(ctx context.Context, m Message, since time.Time, stmt tidemark.Stmt) (tidemark.Stmt, error) {
 	const recent = 50
-	if o.Tries >= maxUnclosed {
-		return change, nil
+	if m.Tries >= maxUnclosed {
+		return stmt, nil
 	}
 	rows, err := s.DB.Query(ctx, `SELECT at, origin, n FROM inputs WHERE key = ? ORDER BY n DESC LIMIT ?`, string(s.Key), recent)
 	if err != nil {
-		return change, fmt.Errorf("find what they wrote: %w", err)
+		return stmt, fmt.Errorf("find what they wrote: %w", err)
 	}
 	newest := int64(0)
 	for _, r := range rows {
 		newest = max(newest, r.Int(2))
 		var from tidemark.Origin
-		if r.Int(0) >= since.UnixMilli() && json.Unmarshal(r.Bytes(1), &from) == nil && from.To != nil && (from.Reader() == o.peer || from.To.Reader() == o.peer) {
-			change.SQL = strings.Replace(change.SQL, `hold = 'closed'`, `hold = ''`, 1)
-			return change, nil
+		if r.Int(0) >= since.UnixMilli() && json.Unmarshal(r.Bytes(1), &from) == nil && from.To != nil && (from.Reader() == m.peer || from.To.Reader() == m.peer) {
+			stmt.SQL = strings.Replace(stmt.SQL, `hold = 'closed'`, `hold = ''`, 1)
+			return stmt, nil
 		}
 	}
-	change.SQL += ` AND NOT EXISTS (SELECT 1 FROM inputs WHERE key = ? AND n > ?)`
-	change.Args = append(change.Args, string(s.Key), newest)
-	return change, nil
+	stmt.SQL += ` AND NOT EXISTS (SELECT 1 FROM inputs WHERE key = ? AND n > ?)`
+	stmt.Args = append(stmt.Args, string(s.Key), newest)
+	return stmt, nil
 }
