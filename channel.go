@@ -16,6 +16,22 @@ type Address struct {
 	Group    bool   `json:"group,omitempty"`
 }
 
+// Reader names who reads what is said to an address and to no person that is known, in one string.
+func (a Address) Reader() string {
+	return strings.Join([]string{a.Platform, a.Account, a.Peer}, readerSeparator)
+}
+
+// Reader names who reads the answer to what came from an origin with an address: what one reads is sent in order. A person
+// whom the platform names now by a number and now by an id is one, on each account that they write to.
+func (o Origin) Reader() string {
+	if o.To.Group || o.Peer == "" {
+		return o.To.Reader()
+	}
+	return strings.Join([]string{o.To.Platform, o.To.Account, "", o.Peer}, readerSeparator) // no address has an empty peer
+}
+
+const readerSeparator = "\x1f"
+
 // Outgoing is one message on its way to a platform.
 type Outgoing struct {
 	To    Address

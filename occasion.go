@@ -53,3 +53,19 @@ func (o Occasion) Delivers(text string) bool {
 	}
 	return !strings.EqualFold(bare, strings.Trim(o.Quiet, "_"))
 }
+
+// Audience are those of who wrote that read an answer. The run of a schedule is answered by its last words alone, where those
+// are for people at all.
+func Audience(from []Origin, answer string, last bool) []Origin {
+	var out []Origin
+	for _, o := range from {
+		if o.Occasion != nil {
+			if !last || !o.Occasion.Delivers(answer) {
+				continue
+			}
+			o.Occasion = nil
+		}
+		out = append(out, o)
+	}
+	return out
+}

@@ -1,6 +1,7 @@
 package tidemark_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/tidemark-ai/tidemark"
@@ -28,6 +29,31 @@ func TestOccasionDelivers(t *testing.T) {
 	} {
 		if got := row.o.Delivers(row.text); got != row.want {
 			t.Errorf("%s: %t", row.name, got)
+		}
+	}
+}
+
+// TestAudience: people read every word, and of the run of a schedule its last ones, where those are for them.
+func TestAudience(t *testing.T) {
+	from := []tidemark.Origin{{Peer: "ann"}, {Peer: "bob", Occasion: &tidemark.Occasion{}}, {Peer: "cid", Occasion: &tidemark.Occasion{Quiet: "OK"}}}
+	for _, tc := range []struct {
+		answer string
+		last   bool
+		want   string
+	}{
+		{"Let me look.", false, "ann"},
+		{"It is off.", true, "ann bob cid"},
+		{"OK.", true, "ann bob"},
+		{"", true, "ann"},
+	} {
+		var got []string
+		for _, o := range tidemark.Audience(from, tc.answer, tc.last) {
+			if got = append(got, o.Peer); o.Occasion != nil {
+				t.Errorf("%q: %s is still reached by a schedule", tc.answer, o.Peer)
+			}
+		}
+		if s := strings.Join(got, " "); s != tc.want {
+			t.Errorf("%q, last %t: %q, want %q", tc.answer, tc.last, s, tc.want)
 		}
 	}
 }

@@ -26,7 +26,9 @@ type Ports struct {
 	Mail
 	View
 	Voice
+	Channels
 	Turns
+	Lease
 	Past Past
 }
 
@@ -103,26 +105,44 @@ type View struct {
 	NoteRoom func() (rest, all tidemark.Tokens)
 }
 
-// Voice is what people are told.
+// Voice is what those who listen are told.
 type Voice struct {
-	// Event and Lines return what appends an event to a log, and what sends a text to those who said something.
+	// Event returns what appends an event to a log.
 	Event func(log string, e tidemark.Event) tidemark.Stmt
-	Lines func(ctx context.Context, log string, to []tidemark.Origin, text string) ([]tidemark.Stmt, error)
-	// Say sends a text, and logs an event, once for an id.
-	Say func(ctx context.Context, id string, to *tidemark.Address, text string, e *tidemark.Event) error
 	// Happened tells those who listen of an event that is written, Rests that a run waits for the owner.
 	Happened func(run string, e tidemark.Event)
 	Rests    func(run string, list []tidemark.Question, text string)
 }
 
+// Channels is how people are told something over channels; see Teller.
+type Channels struct {
+	// Lines returns what sends a text to those who said something.
+	Lines func(ctx context.Context, log string, to []tidemark.Origin, text string) ([]tidemark.Stmt, error)
+	// Say sends a text, and logs an event, once for an id.
+	Say func(ctx context.Context, id string, to *tidemark.Address, text string, e *tidemark.Event) error
+}
+
 // Turns is the run in work.
 type Turns struct {
-	// Busy reports whether one works in this life.
-	Busy func() bool
+	// Active returns the run that works in this life, "" for none.
+	Active func() (run string)
+	// Usage is what the calls of a run cost, as far as the newest records tell.
+	Usage func(ctx context.Context, run string) tidemark.Usage
 	// GoOn returns what makes a run due that rests, and the present log; tidemark.ErrConflict when it is written and the
 	// run has ended, or was stopped. Resume takes it up at once.
 	GoOn   func(ctx context.Context, run string) (log string, stmts []tidemark.Stmt, err error)
 	Resume func()
+}
+
+// Lease tells apart who works on something in several lives of a session: an object that should be gone but is not is of an
+// earlier one.
+type Lease struct {
+	// Owner returns a new name for who works on something. Bound sorts behind all those of this life, and before those of
+	// later ones.
+	Owner func() string
+	Bound func() string
+	// Held returns what holds while no later life has begun.
+	Held func() tidemark.Stmt
 }
 
 // Past is what a room may ask of the snapshots of its conversation.
@@ -229,6 +249,32 @@ type Hearer interface {
 	Ahead(ctx context.Context, o tidemark.Origin) string
 }
 
+// Teller is a room that tells people over channels what is said to them.
+type Teller interface {
+	// Lines returns what sends a text to those who wrote some inputs, but not to the readers in except; see
+	// tidemark.Origin.Reader.
+	Lines(ctx context.Context, log string, from []tidemark.Origin, text string, except ...string) ([]tidemark.Stmt, error)
+	// Dispatch sends what is written. It returns at once.
+	Dispatch()
+	// Say sends a line that is no part of the conversation, and logs an event, once for an id; to and e may be nil.
+	Say(ctx context.Context, id string, to *tidemark.Address, text string, e *tidemark.Event) error
+	// Typing returns what shows those who wrote some inputs that a run answers them, until ctx, the run's, ends.
+	Typing(ctx context.Context) func(to []tidemark.Origin)
+	// Unsent counts the messages that people do not have yet.
+	Unsent(ctx context.Context) (int64, error)
+}
+
+// Addressee is a room that knows what people wrote over channels.
+type Addressee interface {
+	// Wrote returns what notes that somebody wrote, and lets go of what waited for that. An origin without a Message is of
+	// what nobody can answer.
+	Wrote(ctx context.Context, o tidemark.Origin, text string) ([]tidemark.Stmt, error)
+	// Quoted returns the line for the model that says which message somebody answers, by the platform's id of it.
+	Quoted(ctx context.Context, message string) (line string, err error)
+	// Amended returns what has who answers a message quote what it reads now.
+	Amended(message, text string) []tidemark.Stmt
+}
+
 // Pusher is a room that has something for the note beside the messages of a call, within some tokens; see
 // Ports.NoteRoom. Empty is nothing.
 type Pusher interface {
@@ -276,6 +322,16 @@ type Opener interface {
 // Ender is a room that writes something in the transaction that ends a turn.
 type Ender interface {
 	EndStmts() []tidemark.Stmt
+}
+
+// Concluder is a room that writes down what came of a run, in the transaction that ends it.
+type Concluder interface {
+	OutcomeStmts(ctx context.Context, t Turn, out tidemark.Outcome) []tidemark.Stmt
+}
+
+// Pruner is a room that lets go of what is old, in the transaction of a reset.
+type Pruner interface {
+	PruneStmts() []tidemark.Stmt
 }
 
 // Waker is a room that does what is due.
@@ -337,6 +393,15 @@ const MaxNear = 16
 
 // DueVectors is the kind of work that a wake does behind all else: making vectors, see room/vectors.
 const DueVectors = "embed"
+
+// DueOutbound is the kind of work that sends what is pending, see room/outbound. DueUnset is its data while that waits for a
+// channel which is not set up: a process that has it looks at once. Nothing waits longer than FarPause: the clock that says so
+// was ahead.
+const (
+	DueOutbound = "out"
+	DueUnset    = "unset"
+	FarPause    = 25 * time.Hour
+)
 
 // NoticeVectors is observed when an endpoint was asked for vectors.
 const NoticeVectors = "vectors"

@@ -11,6 +11,7 @@ import (
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // inputAmend is the kind of an input by which a person corrects or takes back what they wrote. It waits in the queue as
@@ -148,9 +149,8 @@ func (s *Session) amendedStmts(ctx context.Context, e tidemark.Entry, a Amendmen
 		return nil, err
 	}
 	stmts, err := s.pieceStmt(home, e.Seq, amendedAt+before, now)
-	if s.made.Here(ledgerTables) {
-		stmts = append(stmts, tidemark.Stmt{SQL: `UPDATE heard SET said = ? WHERE key = ? AND message = ?`,
-			Args: []any{clip.Line(now, maxQuoted), string(s.Key), e.Origin.Message}})
+	if a, ok := Room[room.Addressee](s); ok {
+		stmts = append(stmts, a.Amended(e.Origin.Message, now)...)
 	}
 	return stmts, err
 }

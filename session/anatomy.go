@@ -315,3 +315,26 @@ func (s *Session) Anatomies(ctx context.Context, before int64, limit int) ([]Ana
 	}
 	return out, nil
 }
+
+// callsRead is how many of the newest calls are read for what a run has spent.
+const callsRead = 1000
+
+// runUsage is what the calls of a run cost, as far as the newest records tell. An account that cannot be read is worth no
+// failure.
+func (s *Session) runUsage(ctx context.Context, run string) (sum tidemark.Usage) {
+	rows, err := s.DB.Query(ctx, `SELECT json_extract(record, '$.usage') FROM (SELECT record FROM anatomy WHERE key = ? ORDER BY n DESC LIMIT ?)
+		WHERE json_extract(record, '$.run') = ? LIMIT ?`, string(s.Key), callsRead, run, callsRead)
+	if err != nil {
+		s.warn("read what a turn has spent", err)
+		return sum
+	}
+	for _, row := range rows {
+		var u tidemark.Usage
+		if err := json.Unmarshal(row.Bytes(0), &u); err != nil {
+			s.warn("read what a turn has spent", err)
+			return sum
+		}
+		sum = sum.Add(u)
+	}
+	return sum
+}

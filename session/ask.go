@@ -45,7 +45,7 @@ func (s *Session) answerWith(ctx context.Context, r *run, line, text string) err
 	if err := s.lastEvent(ctx, r, tidemark.Event{Type: "answer", Text: text}); err != nil {
 		return fmt.Errorf("answer /%s: %w", line, err)
 	}
-	s.dispatch()
+	s.teller().Dispatch()
 	return nil
 }
 
@@ -95,9 +95,9 @@ func (s *Session) status(ctx context.Context, r *run) (string, error) {
 	if h.Resets > 0 { // the count of messages is of what came since
 		lines[2] = fmt.Sprintf("Messages: %d since the last reset", h.Messages)
 	}
-	out, err := s.undelivered(ctx)
-	if out != "" {
-		lines = append(lines, out)
+	unsent, err := s.teller().Unsent(ctx)
+	if unsent > 0 {
+		lines = append(lines, fmt.Sprintf("Not sent yet: %d", unsent))
 	}
 	return strings.Join(lines, "\n"), err
 }
@@ -118,18 +118,6 @@ func share(size, limit tidemark.Tokens) string {
 		return "under 1 %"
 	}
 	return fmt.Sprintf("%d %%", (200*size+limit)/(2*limit))
-}
-
-// undelivered counts what people do not have yet.
-func (s *Session) undelivered(ctx context.Context) (string, error) {
-	if !s.made.Here(ledgerTables) {
-		return "", nil
-	}
-	rows, err := s.DB.Query(ctx, `SELECT count(*) FROM outbound WHERE key = ? AND open = 1 LIMIT 1`, string(s.Key))
-	if err != nil || rows[0].Int(0) == 0 {
-		return "", err
-	}
-	return fmt.Sprintf("Not sent yet: %d", rows[0].Int(0)), nil
 }
 
 // byOwner reports whether inputs are the owner's. Whose session it is does not say that: others may talk in

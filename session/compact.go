@@ -434,7 +434,7 @@ func (s *Session) compactedLines(ctx context.Context, r *run, log string, done C
 	if told == "" {
 		return nil, nil
 	}
-	return s.tellStmts(ctx, log, r.origins, told)
+	return s.teller().Lines(ctx, log, r.origins, told)
 }
 
 // dropPlan ends a plan that is not carried out, and accounts what it cost.

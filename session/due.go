@@ -23,14 +23,13 @@ const (
 	dueEvicted = "evicted:" // before an overlay: what it took out of the view unread
 	dueAgain   = "again"    // a summary that an extract stands in for
 	dueStaging = "import"   // clear what an import left that broke off
-	dueOut     = "out"      // send what is pending
 	dueDigest  = "digest"   // tell the agent which words are new
 )
 
 // coreKinds and coreReports are the kinds of due work and of outbox rows that no room may have.
 var (
-	coreKinds   = []string{dueRun, dueReset, dueOutbox, dueExtract, dueEvicted, dueAgain, dueWords, dueIndex, dueStaging, dueOut, dueDigest}
-	coreReports = []string{outFacts, outArchive, outSnapshot, outRan}
+	coreKinds   = []string{dueRun, dueReset, dueOutbox, dueExtract, dueEvicted, dueAgain, dueWords, dueIndex, dueStaging, dueDigest}
+	coreReports = []string{outFacts, outArchive, outSnapshot}
 )
 
 func (s *Session) dueStmt(kind string, at time.Time, data string) tidemark.Stmt {
@@ -73,7 +72,7 @@ func (s *Session) endStmts(after time.Duration) []tidemark.Stmt {
 func Due(ctx context.Context, db tidemark.DB, now time.Time) (map[tidemark.Key]time.Time, error) {
 	const most = 10_000
 	out := map[tidemark.Key]time.Time{}
-	rows, err := db.Query(ctx, `SELECT key, min(at), max(kind = ? AND (data = ? OR at > ?)) FROM due GROUP BY key ORDER BY min(at) LIMIT ?`, dueOut, dataUnset, now.Add(farPause).UnixMilli(), most)
+	rows, err := db.Query(ctx, `SELECT key, min(at), max(kind = ? AND (data = ? OR at > ?)) FROM due GROUP BY key ORDER BY min(at) LIMIT ?`, room.DueOutbound, room.DueUnset, now.Add(room.FarPause).UnixMilli(), most)
 	if err != nil {
 		return nil, fmt.Errorf("read what is due: %w", err)
 	}
@@ -125,8 +124,8 @@ func (s *Session) setAlarm(ctx context.Context) {
 // Wake does what is due. It may be called at any time and twice.
 func (s *Session) Wake(ctx context.Context) error {
 	now := s.Runtime.Now()
-	far := now.Add(farPause).UnixMilli()
-	rows, err := s.DB.Query(ctx, `SELECT kind, data FROM due WHERE key = ? AND (at <= ? OR kind = ? AND at > ?) ORDER BY kind LIKE ?, kind = ? LIMIT 20`, string(s.Key), now.UnixMilli(), dueOut, far, dueEvicted+"%", room.DueVectors)
+	far := now.Add(room.FarPause).UnixMilli()
+	rows, err := s.DB.Query(ctx, `SELECT kind, data FROM due WHERE key = ? AND (at <= ? OR kind = ? AND at > ?) ORDER BY kind LIKE ?, kind = ? LIMIT 20`, string(s.Key), now.UnixMilli(), room.DueOutbound, far, dueEvicted+"%", room.DueVectors)
 	if err != nil {
 		return fmt.Errorf("wake %s: %w", s.Key, err)
 	}
@@ -156,8 +155,6 @@ func (s *Session) Wake(ctx context.Context) error {
 			err = s.sweepStaging(ctx)
 		case dueDigest:
 			err = s.digestDue(ctx)
-		case dueOut:
-			err = s.sendDue(ctx)
 		default:
 			err = s.wakeRooms(ctx, kind)
 		}
@@ -249,7 +246,6 @@ const (
 	outFacts    = "facts"    // a tidemark.Extraction
 	outArchive  = "archive"  // an archive.Info
 	outSnapshot = "snapshot" // a snapshot.Node
-	outRan      = "ran"      // a tidemark.Ran
 )
 
 // report tells the agent what it does not know yet: extractions, archives, the directory row. What
@@ -326,8 +322,6 @@ func (s *Session) tellFacts(ctx context.Context, r tidemark.Row) (*archive.Info,
 	switch kind {
 	case outSnapshot:
 		return nil, s.tellSnapshot(ctx, r.Bytes(2))
-	case outRan:
-		return nil, s.tellRan(ctx, r.Bytes(2))
 	case outFacts:
 		var x tidemark.Extraction
 		if err := decode(r.Bytes(2), &x); err != nil {

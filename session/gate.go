@@ -134,7 +134,7 @@ func (s *Session) park(ctx context.Context, r *run, calls []call) error {
 		return fmt.Errorf("ask the owner: %w", err)
 	}
 	asking.Then()
-	s.dispatch()
+	s.teller().Dispatch()
 	return errParked
 }
 
@@ -249,7 +249,7 @@ func (s *Session) commandRoom(ctx context.Context, c room.Commander, in Input, w
 // that is written down, before it is told.
 func (s *Session) answerNow(ctx context.Context, in Input, log string, stmts []tidemark.Stmt, text string, then func()) error {
 	event := tidemark.Event{Type: "answer", Text: text}
-	lines, err := s.tellStmts(ctx, log, []tidemark.Origin{in.Origin}, text)
+	lines, err := s.teller().Lines(ctx, log, []tidemark.Origin{in.Origin}, text)
 	if err != nil {
 		return err
 	}

@@ -103,7 +103,7 @@ func (s *Session) Post(ctx context.Context, in Input) (Receipt, error) {
 	if r.State == "new" && !r.Duplicate {
 		s.sayQueued(in.ID, ahead)
 		if before != "" {
-			if err := s.Say(ctx, "waits/"+in.ID, *in.Origin.To, "Your message is kept and comes next. First: "+before); err != nil {
+			if err := s.teller().Say(ctx, "waits/"+in.ID, in.Origin.To, "Your message is kept and comes next. First: "+before, nil); err != nil {
 				s.warn("tell what waits", err)
 			}
 		}
@@ -113,7 +113,7 @@ func (s *Session) Post(ctx context.Context, in Input) (Receipt, error) {
 	} else {
 		s.kick()
 	}
-	s.dispatch()
+	s.teller().Dispatch()
 	r.Session, err = s.log.Ref(ctx, headRef(s.Key))
 	return r, err
 }
@@ -133,16 +133,14 @@ func (s *Session) inputStmts(ctx context.Context, in Input, state string, now ti
 		return nil, "", err
 	}
 	hash = inputHash(in.Kind, payload)
-	if s.Courier != nil && in.Origin.To != nil {
-		if err := s.made.Open(ctx, ledgerTables); err != nil {
-			return nil, "", err
-		}
-	}
-	heard := s.hearStmts(in)
-	if in.Message, err = s.quoted(ctx, in); err != nil {
+	heard, err := s.heard(ctx, in)
+	if err != nil {
 		return nil, "", err
 	}
 	if in.Quoted != "" {
+		if in.Message, err = s.quoting(ctx, in); err != nil {
+			return nil, "", err
+		}
 		if payload, tokens, err = s.encodeInput(ctx, in); err != nil {
 			return nil, "", err
 		}

@@ -114,7 +114,7 @@ func (s *Session) takeOut(ctx context.Context, r *run, api tidemark.APIError, ed
 // mended records that something was mended, and tells the people of the turn.
 func (s *Session) mended(ctx context.Context, r *run, stmts []tidemark.Stmt, line string) error {
 	r.mends++
-	lines, err := s.tellStmts(ctx, r.Log, r.origins, line)
+	lines, err := s.teller().Lines(ctx, r.Log, r.origins, line)
 	if err != nil {
 		return err
 	}

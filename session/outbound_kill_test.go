@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/room"
+	"github.com/tidemark-ai/tidemark/room/outbound"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
@@ -96,7 +98,7 @@ func (h *harness) playTalkUntilDeath(m *mortal) {
 	life, stop := context.WithCancel(context.Background())
 	h.stop = stop
 	h.t.Cleanup(stop)
-	s, err := session.Open(life, session.Config{Key: h.key, DB: m, Blobs: h.blobs, Provider: h.model, Agent: h.agent, Runtime: h.rt, Courier: h.courier,
+	s, err := session.Open(life, session.Config{Key: h.key, DB: m, Blobs: h.blobs, Provider: h.model, Agent: h.agent, Runtime: h.rt, Rooms: []room.Maker{outbound.Make(h.courier)},
 		Settings: session.Settings{Model: "test", Window: small.Window, Reserve: small.Reserve, Keep: small.Keep}})
 	if err != nil {
 		return // killed while it opened
@@ -150,9 +152,9 @@ func (h *harness) checkTold(c *tidemarktest.Courier) (unknown int) {
 	for _, r := range slices.Backward(rows) {
 		told[r.To.Peer] = append(told[r.To.Peer], r.Text)
 		switch {
-		case r.State == session.OutUnknown:
+		case r.State == outbound.Unknown:
 			unknown++
-		case r.State != session.OutSent || refs[r.Ref] != 1:
+		case r.State != outbound.Sent || refs[r.Ref] != 1:
 			h.t.Errorf("%s arrived %d times: %+v", r.Ref, refs[r.Ref], r)
 		}
 	}

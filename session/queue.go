@@ -49,6 +49,16 @@ func (s *Session) Queue(ctx context.Context) (run string, out []Waiting, err err
 	return run, out, nil
 }
 
+// Occupied reports whether a turn is in work, or an input waits for one.
+func (s *Session) Occupied(ctx context.Context) (bool, error) {
+	rows, err := s.DB.Query(ctx, `SELECT 1 FROM inputs WHERE key = ? AND state IN ('new', 'taken') LIMIT 1`, string(s.Key))
+	if err != nil {
+		return false, fmt.Errorf("look for what is in work: %w", err)
+	}
+	busy, err := s.Busy(ctx)
+	return len(rows) > 0 || busy != "", err
+}
+
 // wordsOf is the beginning of what an input says.
 func wordsOf(in queued) (text string, err error) {
 	if len(in.Payload) == 0 {

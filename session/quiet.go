@@ -2,7 +2,7 @@ package session
 
 import "github.com/tidemark-ai/tidemark/room"
 
-// Working reports whether a run works in this life, a room, or the sender.
+// Working reports whether a run works in this life, or a room.
 func (s *Session) Working() bool {
 	for _, r := range s.rooms {
 		if w, ok := r.(room.Worker); ok && w.Working() {
@@ -11,7 +11,7 @@ func (s *Session) Working() bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.mine) > 0 || s.sending
+	return len(s.mine) > 0
 }
 
 // Quiet reports whether nothing works in this life and nobody listens: a host may then forget the

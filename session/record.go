@@ -125,7 +125,7 @@ func (s *Session) announce(ctx context.Context, r *run, line string, stmts ...ti
 
 // lastEvent ends a command with an event, and with a message to who gave it.
 func (s *Session) lastEvent(ctx context.Context, r *run, e tidemark.Event) error {
-	lines, err := s.tellStmts(ctx, r.Log, r.origins, e.Text)
+	lines, err := s.teller().Lines(ctx, r.Log, r.origins, e.Text)
 	if err != nil {
 		return err
 	}

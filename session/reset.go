@@ -353,8 +353,8 @@ func (s *Session) move(ctx context.Context, r *run, x *resetting) error {
 			prompt = '', cooldown = 0, failures = 0 WHERE key = ? AND log = ?`, Args: []any{x.New, now.UnixMilli(), now.UnixMilli(), string(s.Key), x.Old}, Want: 1},
 		s.undueStmt(dueReset),
 	}
-	stmts = append(stmts, s.pruneStmts(now)...)
-	lines, err := s.tellStmts(ctx, x.New, r.origins, done.people())
+	stmts = append(stmts, s.pruneStmts()...)
+	lines, err := s.teller().Lines(ctx, x.New, r.origins, done.people())
 	if err != nil {
 		return err
 	}
@@ -364,7 +364,7 @@ func (s *Session) move(ctx context.Context, r *run, x *resetting) error {
 	r.Log = x.New
 	s.forget()
 	s.hub.send(Notice{Type: NoticeEvent, Run: r.ID, Event: &event})
-	s.dispatch()
+	s.teller().Dispatch()
 	s.closeRooms(ctx)
 	s.report(ctx)
 	return nil

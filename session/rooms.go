@@ -51,15 +51,20 @@ func (s *Session) ports() room.Ports {
 				return []tidemark.Stmt{s.outboxStmt(id, kind, payload), s.dueStmt(dueOutbox, s.Runtime.Now().Add(after), "")}
 			}},
 		View: room.View{EvictedAt: s.evictedAt, Strategies: s.strategies, NoteRoom: s.noteRoom, Limit: func() tidemark.Tokens { return s.Budget().Limit() }},
-		Voice: room.Voice{Event: s.eventStmt, Say: s.sayOnce,
-			Lines: func(ctx context.Context, log string, to []tidemark.Origin, text string) ([]tidemark.Stmt, error) {
-				return s.tellStmts(ctx, log, to, text)
-			},
+		Voice: room.Voice{Event: s.eventStmt,
 			Happened: func(run string, e tidemark.Event) { s.hub.send(Notice{Type: NoticeEvent, Run: run, Event: &e}) },
 			Rests: func(run string, list []tidemark.Question, text string) {
 				s.hub.send(Notice{Type: NoticeApproval, Run: run, Approvals: list, Text: text})
 			}},
-		Turns: room.Turns{Busy: func() bool { return s.activeRun() != "" }, GoOn: s.goOnStmts, Resume: func() { s.Runtime.Go(s.goOn) }},
+		Channels: room.Channels{
+			Lines: func(ctx context.Context, log string, to []tidemark.Origin, text string) ([]tidemark.Stmt, error) {
+				return s.teller().Lines(ctx, log, to, text)
+			},
+			Say: func(ctx context.Context, id string, to *tidemark.Address, text string, e *tidemark.Event) error {
+				return s.teller().Say(ctx, id, to, text, e)
+			}},
+		Turns: room.Turns{Active: s.activeRun, Usage: s.runUsage, GoOn: s.goOnStmts, Resume: func() { s.Runtime.Go(s.goOn) }},
+		Lease: room.Lease{Owner: s.owner, Bound: s.ownerBound, Held: s.newestStmt},
 		Past:  s.past(),
 	}
 }
@@ -213,6 +218,69 @@ func (s *Session) closeRooms(ctx context.Context) {
 			c.Closed(ctx)
 		}
 	}
+}
+
+// noTeller is the teller of a conversation without one.
+type noTeller struct{}
+
+func (noTeller) Dispatch()                                         {}
+func (noTeller) Typing(context.Context) func(to []tidemark.Origin) { return func([]tidemark.Origin) {} }
+func (noTeller) Unsent(context.Context) (int64, error)             { return 0, nil }
+func (noTeller) Lines(context.Context, string, []tidemark.Origin, string, ...string) ([]tidemark.Stmt, error) {
+	return nil, nil
+}
+func (noTeller) Say(context.Context, string, *tidemark.Address, string, *tidemark.Event) error {
+	return fmt.Errorf("this conversation has no channels: %w", tidemark.ErrNotFound)
+}
+
+// teller is the room that tells people over channels.
+func (s *Session) teller() room.Teller {
+	if t, ok := Room[room.Teller](s); ok {
+		return t
+	}
+	return noTeller{}
+}
+
+// heard returns what the arrival of an input over a channel changes.
+func (s *Session) heard(ctx context.Context, in Input) ([]tidemark.Stmt, error) {
+	a, ok := Room[room.Addressee](s)
+	if !ok || in.Origin.To == nil {
+		return nil, nil
+	}
+	if in.Kind != InputMessage {
+		in.Origin.Message = ""
+	}
+	return a.Wrote(ctx, in.Origin, searchable(in.Message))
+}
+
+// quoting puts before what a person wrote a line that says which message they answered.
+func (s *Session) quoting(ctx context.Context, in Input) (tidemark.Message, error) {
+	a, ok := Room[room.Addressee](s)
+	if !ok || in.Kind != InputMessage {
+		return in.Message, nil
+	}
+	line, err := a.Quoted(ctx, in.Quoted)
+	return tidemark.Message{Role: in.Message.Role, Content: append([]tidemark.Block{tidemark.Text(line)}, in.Message.Content...)}, err
+}
+
+// outcomeStmts write down what came of a run, in the transaction that ends it.
+func (s *Session) outcomeStmts(ctx context.Context, r *run, out tidemark.Outcome) (stmts []tidemark.Stmt) {
+	for _, x := range s.rooms {
+		if c, ok := x.(room.Concluder); ok {
+			stmts = append(stmts, c.OutcomeStmts(ctx, room.Turn{Run: r.ID, Log: r.Log, Round: r.Round, Origins: r.origins}, out)...)
+		}
+	}
+	return stmts
+}
+
+// pruneStmts let go of what is old, in the transaction of a reset.
+func (s *Session) pruneStmts() (stmts []tidemark.Stmt) {
+	for _, x := range s.rooms {
+		if p, ok := x.(room.Pruner); ok {
+			stmts = append(stmts, p.PruneStmts()...)
+		}
+	}
+	return stmts
 }
 
 // tellRooms tells a room of a compaction that holds.

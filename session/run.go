@@ -31,24 +31,24 @@ type run struct {
 	Attempt int
 	Round   int
 	Started time.Time
-	took    []string           // inputs that it took up in this life
-	origins []tidemark.Origin  // of these, for those who wait for its answer
-	shown   map[string]string  // by address, the message that was shown to be answered
-	partial string             // what the model said before an abort
-	asked   wishes             // what it asked for in the newest reply, beside what readers see
-	untidy  string             // what of that was not done, for its next call
-	over    string             // what its next call is told of a budget
-	counted bool               // the provider was asked for the size of its view
-	scale   scale              // and said so much
-	refits  int                // how often a refusal for its size was answered
-	trial   trial              // the window that is tried since
-	mends   int                // how often a place that the model API refused was taken out
-	guessed []tidemark.EntryID // overlays of these, where the API named none
-	command *queued            // what it carries out, nil for messages
-	unended error              // why its end could not be written: it is to be taken up again
-	owner   string             // who works on it: new with each take-over, so the last one wins
-	mark    string             // that a person stopped it, as its row says; see stop.go
-	release func()             // gives back what its view was let in with, nil when it was not asked
+	took    []string                   // inputs that it took up in this life
+	origins []tidemark.Origin          // of these, for those who wait for its answer
+	typing  func(to []tidemark.Origin) // shows them that it answers
+	partial string                     // what the model said before an abort
+	asked   wishes                     // what it asked for in the newest reply, beside what readers see
+	untidy  string                     // what of that was not done, for its next call
+	over    string                     // what its next call is told of a budget
+	counted bool                       // the provider was asked for the size of its view
+	scale   scale                      // and said so much
+	refits  int                        // how often a refusal for its size was answered
+	trial   trial                      // the window that is tried since
+	mends   int                        // how often a place that the model API refused was taken out
+	guessed []tidemark.EntryID         // overlays of these, where the API named none
+	command *queued                    // what it carries out, nil for messages
+	unended error                      // why its end could not be written: it is to be taken up again
+	owner   string                     // who works on it: new with each take-over, so the last one wins
+	mark    string                     // that a person stopped it, as its row says; see stop.go
+	release func()                     // gives back what its view was let in with, nil when it was not asked
 
 	news      *newsOf         // of memory, in this life; nil before it was asked for
 	retrieved *[]Recollection // what was found for its input in this life, nil before it was looked for
@@ -181,7 +181,8 @@ func (s *Session) work(r *run) worked {
 	defer stop()
 	defer r.leave()
 	s.hub.send(Notice{Type: NoticeStart, Run: r.ID})
-	s.show(limited, r) // of a run that was taken over
+	r.typing = s.teller().Typing(limited)
+	r.typing(r.origins) // of a run that was taken over
 	defer s.settled(s.life, r.ID)
 	err := r.halted()
 	if err == nil {
@@ -200,7 +201,7 @@ func (s *Session) work(r *run) worked {
 		s.fail(r, err)
 	}
 	s.ended(r, cancel)
-	s.dispatch()
+	s.teller().Dispatch()
 	s.report(s.life)
 	s.setAlarm(s.life)
 	switch {
@@ -325,13 +326,13 @@ func (s *Session) fail(r *run, why error) {
 	}
 	if len(r.took) > 0 { // else it is tried again, and the log need not say so each time
 		stmts = append(stmts, s.eventStmt(r.Log, tidemark.Event{Type: kind, Text: Explain(why)}))
-		lines, err := s.tellStmts(ctx, r.Log, r.origins, Explain(why), told(why)...)
+		lines, err := s.teller().Lines(ctx, r.Log, r.origins, Explain(why), told(why)...)
 		if err != nil {
 			s.failed("tell of a failure", nil, err)
 		}
 		stmts = append(stmts, lines...)
 	}
-	stmts = append(stmts, s.ranStmts(ctx, r, tidemark.Outcome{Error: Explain(why)})...)
+	stmts = append(stmts, s.outcomeStmts(ctx, r, tidemark.Outcome{Error: Explain(why)})...)
 	stmts = append(append(stmts, s.endStmts(outboxRetry)...), doneStmt(r), tidemark.Stmt{SQL: `UPDATE runs SET error = ? WHERE id = ?`, Args: []any{Explain(why), r.ID}})
 	err := s.step(ctx, r, stateFailed, stmts...)
 	if errors.Is(err, tidemark.ErrConflict) {

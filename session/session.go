@@ -106,8 +106,6 @@ type Config struct {
 	Windows Windows
 	// Stemmer makes the words of the index; sessions of a process may share one. nil: one of its own.
 	Stemmer *recall.Stemmer
-	// Courier carries answers to those who wrote over a channel; nil: answers go to nobody but readers.
-	Courier tidemark.Courier
 	// Alarm asks the host to call Wake at a time; nil when the host polls.
 	Alarm func(ctx context.Context, at time.Time) error
 	// Admit is asked before a view of over 1 MB comes into memory, where that is scarce; release gives
@@ -135,7 +133,6 @@ type Session struct {
 	running   // the turn in work
 	windowing // of its models
 	offering  // of tools
-	sender    // of what people are told
 	reading   // of what was said
 	dividing  // of the work into episodes
 
@@ -170,7 +167,7 @@ func Open(life context.Context, c Config) (*Session, error) {
 	if err := s.apart(); err != nil {
 		return nil, fmt.Errorf("open session %s: %w", c.Key, err)
 	}
-	for _, step := range []func(context.Context) error{s.ensure, s.begins, s.readLearned, s.loadSettings, s.findLedger, s.openRooms, s.resume} {
+	for _, step := range []func(context.Context) error{s.ensure, s.begins, s.readLearned, s.loadSettings, s.openRooms, s.resume} {
 		if err := step(life); err != nil {
 			return nil, fmt.Errorf("open session %s: %w", c.Key, err)
 		}
@@ -199,6 +196,11 @@ func (s *Session) owner() string {
 
 // ownerBound sorts behind every owner of this life and before those of later ones.
 func (s *Session) ownerBound() string { return fmt.Sprintf("%012d0", s.number) }
+
+// newestStmt holds while no later life has begun.
+func (s *Session) newestStmt() tidemark.Stmt {
+	return tidemark.Stmt{SQL: `UPDATE heads SET lives = lives WHERE key = ? AND lives = ?`, Args: []any{string(s.Key), s.number}, Want: 1}
+}
 
 // Exists reports whether a database holds a conversation; opening one makes it.
 func Exists(ctx context.Context, db tidemark.DB, key tidemark.Key) (bool, error) {

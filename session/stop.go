@@ -27,7 +27,7 @@ func (s *Session) abort(run string, why error) bool {
 }
 
 // stopped is why a run ends when a person says so over a channel.
-type stopped struct{ by string } // see readerOf; empty for none
+type stopped struct{ by string } // see tidemark.Origin.Reader; empty for none
 
 func (e *stopped) Error() string { return "stopped: " + tidemark.ErrAborted.Error() }
 
@@ -55,7 +55,7 @@ func (r *run) halted() error {
 	st := &stopped{}
 	var at tidemark.Address // in older marks
 	if json.Unmarshal([]byte(by), &st.by) != nil && json.Unmarshal([]byte(by), &at) == nil {
-		st.by = peerOf(at)
+		st.by = at.Reader()
 	}
 	return st
 }
@@ -113,7 +113,7 @@ func (s *Session) stop(ctx context.Context, in Input, stmts []tidemark.Stmt) err
 func (s *Session) stopRun(ctx context.Context, in Input, run string, stmts []tidemark.Stmt) error {
 	text, by := "There is nothing to stop.", ""
 	if in.Origin.To != nil {
-		by = readerOf(in.Origin)
+		by = in.Origin.Reader()
 	}
 	if !s.mayChange(in.Origin) {
 		run, text = "", s.notYours()

@@ -164,7 +164,7 @@ func (s *Session) Info(ctx context.Context) (tidemark.SessionInfo, error) {
 }
 
 // coreTables are those that a database has from their first row on.
-var coreTables = []room.Tables{artifactTables, pieceTables, markedTables, ledgerTables, skipTables, unsoundTables, toolsetTables, snapshotTables}
+var coreTables = []room.Tables{artifactTables, pieceTables, markedTables, skipTables, unsoundTables, toolsetTables, snapshotTables}
 
 // artifactTables hold the results of tools over a threshold, compressed, each once for a conversation and its
 // branches: the entry keeps the reference. Rows are 2 KB on average, of which an index of its own would
@@ -188,21 +188,6 @@ var pieceTables = room.Tables{Space: "session_pieces", Steps: []string{
 var markedTables = room.Tables{Space: "session_marked", Steps: []string{
 	`CREATE TABLE marked(log TEXT NOT NULL, n INTEGER NOT NULL, record TEXT NOT NULL, PRIMARY KEY(log, n)) WITHOUT ROWID`,
 	`CREATE TABLE marked_logs(log TEXT PRIMARY KEY, upto INTEGER NOT NULL, short INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID`,
-}}
-
-// ledgerTables are of a space of their own and made when a person first writes over a channel: each table
-// and each index holds a page of memory in every live object, and most conversations need none of these.
-var ledgerTables = room.Tables{Space: "outbound", Steps: []string{
-	// What is to be sent, in order. open is 1 while the sender has something to do with a row.
-	`CREATE TABLE outbound(
-		n INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL, state TEXT NOT NULL, open INTEGER NOT NULL, hold TEXT NOT NULL DEFAULT '',
-		peer TEXT NOT NULL, address TEXT NOT NULL, text TEXT NOT NULL, quote TEXT NOT NULL DEFAULT '', at INTEGER NOT NULL,
-		next INTEGER NOT NULL DEFAULT 0, tries INTEGER NOT NULL DEFAULT 0, owner TEXT NOT NULL DEFAULT '', id TEXT NOT NULL DEFAULT '',
-		past TEXT NOT NULL DEFAULT '', status TEXT NOT NULL DEFAULT '', error TEXT NOT NULL DEFAULT '')`,
-	`CREATE INDEX outbound_open ON outbound(key, n) WHERE open = 1`,
-	`CREATE INDEX outbound_id ON outbound(key, id) WHERE id <> ''`,
-	// What people wrote, by the platform's id of it, for those who answer it.
-	`CREATE TABLE heard(key TEXT NOT NULL, message TEXT NOT NULL, said TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY(key, message)) WITHOUT ROWID`,
 }}
 
 // skipTables are there from the first turn that might be skipped: without recall.reconcile there are none.

@@ -142,7 +142,7 @@ func (s *Session) take(ctx context.Context, r *run) (done bool, err error) {
 			r.origins = append(r.origins, in.Origin)
 		}
 	}
-	s.show(ctx, r)
+	r.typing(r.origins)
 	s.hub.send(Notice{Type: NoticeTaken, Run: r.ID, Inputs: r.took})
 	return false, nil
 }
@@ -150,7 +150,7 @@ func (s *Session) take(ctx context.Context, r *run) (done bool, err error) {
 // command carries out a queued command and ends the run.
 func (s *Session) command(ctx context.Context, r *run, q queued) error {
 	r.took, r.origins, r.command = append(r.took, q.ID), append(r.origins, q.Origin), &q
-	s.show(ctx, r)
+	r.typing(r.origins)
 	var text string
 	if err := jsonText(q.Payload, &text); err != nil {
 		return err
@@ -307,7 +307,7 @@ func (s *Session) commit(ctx context.Context, r *run, view View, reply tidemark.
 	stmts = append(stmts, tidied...)
 	// Also what the model says before it calls tools: it stands in the log as said to them, and they wait.
 	said, final := Answer(reply.Message), len(reply.Message.Calls()) == 0
-	lines, err := s.tellStmts(ctx, r.Log, audience(r.origins, reply.Message, final), said)
+	lines, err := s.teller().Lines(ctx, r.Log, tidemark.Audience(r.origins, reply.Message.PlainText(), final), said)
 	if err != nil {
 		return err
 	}
@@ -321,7 +321,7 @@ func (s *Session) commit(ctx context.Context, r *run, view View, reply tidemark.
 		if err != nil {
 			return err
 		}
-		stmts = append(append(stmts, decided...), s.ranStmts(ctx, r, tidemark.Outcome{Text: reply.Message.PlainText(), Entry: e.ID})...)
+		stmts = append(append(stmts, decided...), s.outcomeStmts(ctx, r, tidemark.Outcome{Text: reply.Message.PlainText(), Entry: e.ID})...)
 		stmts = append(append(stmts, s.endStmts(outboxRetry)...), doneStmt(r),
 			tidemark.Stmt{SQL: `UPDATE runs SET reply = ? WHERE id = ?`, Args: []any{string(e.ID), r.ID}, Want: 1})
 	}
@@ -337,7 +337,7 @@ func (s *Session) commit(ctx context.Context, r *run, view View, reply tidemark.
 	if said == wordless {
 		s.pass(r, wordless)
 	}
-	s.dispatch()
+	s.teller().Dispatch()
 	if event != nil {
 		s.hub.send(Notice{Type: NoticeEvent, Run: r.ID, Event: event})
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/tidemark-ai/tidemark/channel/telegram"
 	"github.com/tidemark-ai/tidemark/channel/whatsapp"
 	"github.com/tidemark-ai/tidemark/config"
+	"github.com/tidemark-ai/tidemark/room/outbound"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -107,7 +108,7 @@ func Post(ctx context.Context, s *session.Session, in channel.Input) error {
 			if kind := tidemark.Sentinel(err); kind != nil {
 				text = strings.TrimSuffix(text, ": "+kind.Error())
 			}
-			return s.Say(ctx, "command/"+in.ID, *in.Origin.To, text+". /help lists the commands.")
+			return say(ctx, "command/"+in.ID, in.Origin.To, text+". /help lists the commands.")(s)
 		}
 		if err != nil {
 			return err
@@ -140,10 +141,15 @@ func (h Here) Delivered(ctx context.Context, key tidemark.Key, d tidemark.Delive
 	if err != nil {
 		return err
 	}
-	return s.Delivered(ctx, d)
+	return within(func(r *outbound.Room) error { return r.Delivered(ctx, d) })(s)
 }
 
 // Say implements [channel.Sessions].
 func (h Here) Say(ctx context.Context, key tidemark.Key, id string, to tidemark.Address, text string) error {
-	return h.tell(ctx, key, true, func(s *session.Session) error { return s.Say(ctx, id, to, text) })
+	return h.tell(ctx, key, true, say(ctx, id, &to, text))
+}
+
+// say has a session send a line that is no part of the conversation, once for an id.
+func say(ctx context.Context, id string, to *tidemark.Address, text string) func(*session.Session) error {
+	return within(func(r *outbound.Room) error { return r.Say(ctx, id, to, text, nil) })
 }

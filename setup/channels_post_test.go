@@ -9,6 +9,8 @@ import (
 	"github.com/tidemark-ai/tidemark/channel"
 	"github.com/tidemark-ai/tidemark/host/hosttest"
 	"github.com/tidemark-ai/tidemark/provider/offline"
+	"github.com/tidemark-ai/tidemark/room"
+	"github.com/tidemark-ai/tidemark/room/outbound"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/setup"
 	"github.com/tidemark-ai/tidemark/tidemarktest"
@@ -32,7 +34,7 @@ func TestPostCommand(t *testing.T) {
 			}
 			phone := &tidemarktest.Courier{}
 			s, err := session.Open(t.Context(), session.Config{Key: "agent:main:fake:dm:ann", DB: db, Blobs: blobs, Provider: offline.Model{}, Agent: ag, Runtime: rt,
-				Courier: phone, Settings: session.Settings{Model: "offline"}})
+				Rooms: []room.Maker{outbound.Make(phone)}, Settings: session.Settings{Model: "offline"}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -46,7 +48,8 @@ func TestPostCommand(t *testing.T) {
 			for changed := phone.Changed(); len(phone.Texts()) == 0; changed = phone.Changed() {
 				<-changed
 			}
-			out, err := s.Outbound(t.Context(), 10)
+			ledger, _ := session.Room[*outbound.Room](s)
+			out, err := ledger.Messages(t.Context(), 10)
 			if err != nil || len(out) != 1 {
 				t.Errorf("the ledger has %+v, %v", out, err)
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/tidemark-ai/tidemark/agent"
 	"github.com/tidemark-ai/tidemark/config"
 	"github.com/tidemark-ai/tidemark/room/approvals"
+	"github.com/tidemark-ai/tidemark/room/outbound"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -54,20 +55,20 @@ func (h Here) Work(ctx context.Context, key tidemark.Key, e tidemark.Errand) (ti
 
 // Decide implements [agent.Errands].
 func (h Here) Decide(ctx context.Context, key tidemark.Key, d tidemark.Decision) error {
-	return h.tell(ctx, key, false, asking(func(r *approvals.Room) error { return r.Decide(ctx, d) }))
+	return h.tell(ctx, key, false, within(func(r *approvals.Room) error { return r.Decide(ctx, d) }))
 }
 
 // Relay implements [agent.Errands].
 func (h Here) Relay(ctx context.Context, key tidemark.Key, q tidemark.Question) error {
-	return h.tell(ctx, key, true, asking(func(r *approvals.Room) error { return r.Relay(ctx, q) }))
+	return h.tell(ctx, key, true, within(func(r *approvals.Room) error { return r.Relay(ctx, q) }))
 }
 
-// asking is for the room of a session that asks.
-func asking(do func(*approvals.Room) error) func(*session.Session) error {
+// within is for the room of a session that is of a type.
+func within[R any](do func(R) error) func(*session.Session) error {
 	return func(s *session.Session) error {
-		r, ok := session.Room[*approvals.Room](s)
+		r, ok := session.Room[R](s)
 		if !ok {
-			return fmt.Errorf("%s asks nothing: %w", s.Key, tidemark.ErrNotFound)
+			return fmt.Errorf("%s has no %T: %w", s.Key, r, tidemark.ErrNotFound)
 		}
 		return do(r)
 	}
@@ -87,7 +88,12 @@ func (h Here) Occupied(ctx context.Context, key tidemark.Key) (bool, error) {
 
 // Correspondent implements [agent.Voices].
 func (h Here) Correspondent(ctx context.Context, key tidemark.Key) (tidemark.Origin, error) {
-	return at(ctx, h, key, false, func(s *session.Session) (tidemark.Origin, error) { return s.Correspondent(ctx) })
+	var o tidemark.Origin
+	err := h.tell(ctx, key, false, within(func(r *outbound.Room) (err error) {
+		o, err = r.Correspondent(ctx)
+		return err
+	}))
+	return o, err
 }
 
 // Drop implements [agent.Delegates].

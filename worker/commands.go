@@ -1,7 +1,10 @@
 package worker
 
 import (
+	"fmt"
+
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/room/outbound"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -22,8 +25,12 @@ func getOutbound(c *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := s.Outbound(c.r.Context(), limit)
+	r, ok := session.Room[*outbound.Room](s)
+	if !ok {
+		return nil, fmt.Errorf("outbound of %s: its host sends nothing: %w", s.Key, tidemark.ErrUnavailable)
+	}
+	out, err := r.Messages(c.r.Context(), limit)
 	return struct {
-		Outbound []session.Outbound `json:"outbound"`
+		Outbound []outbound.Message `json:"outbound"`
 	}{out}, err
 }

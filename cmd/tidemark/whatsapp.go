@@ -18,6 +18,7 @@ import (
 	"github.com/tidemark-ai/tidemark/config"
 	"github.com/tidemark-ai/tidemark/internal/graph"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/room/outbound"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -262,22 +263,26 @@ func (p *simulation) waits(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	held, why := 0, session.Outbound{}
+	held, why := 0, outbound.Message{}
 	for _, info := range list {
 		s, err := p.node.Session(ctx, info.Key, false)
 		if err != nil {
 			return err
 		}
-		out, err := s.Outbound(ctx, most)
+		ledger, ok := session.Room[*outbound.Room](s)
+		if !ok {
+			continue
+		}
+		out, err := ledger.Messages(ctx, most)
 		if err != nil {
 			return err
 		}
 		behind := 0
 		for _, o := range out { // newest first
-			if o.State == "pending" {
+			if o.State == outbound.Pending {
 				behind++
 			}
-			if o.Hold == session.HoldHalted {
+			if o.Hold == outbound.HoldHalted {
 				held, why, behind = held+behind, o, 0
 			}
 		}

@@ -57,13 +57,14 @@ type Room struct {
 	room.Self
 	room.Mail
 	room.Voice
+	room.Channels
 	room.Turns
 	Config
 }
 
 // Make returns what makes the room.
 func Make(c Config) room.Maker {
-	return func(p room.Ports) any { return &Room{p.Self, p.Mail, p.Voice, p.Turns, c} }
+	return func(p room.Ports) any { return &Room{p.Self, p.Mail, p.Voice, p.Channels, p.Turns, c} }
 }
 
 var (
@@ -262,7 +263,7 @@ func question(list []tidemark.Question, most int) string {
 // Resting returns what waits for the owner while nothing works here, and what those who follow the turn read of it: the
 // question is for the owner alone.
 func (s *Room) Resting(ctx context.Context) (list []tidemark.Question, text string, err error) {
-	if s.Busy() {
+	if s.Active() != "" {
 		return nil, "", nil
 	}
 	return s.shown(ctx)

@@ -1,0 +1,121 @@
+package session_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/room"
+	"github.com/tidemark-ai/tidemark/room/approvals"
+	"github.com/tidemark-ai/tidemark/room/occasion"
+	"github.com/tidemark-ai/tidemark/room/outbound"
+	"github.com/tidemark-ai/tidemark/room/reflection"
+	"github.com/tidemark-ai/tidemark/room/sittings"
+	"github.com/tidemark-ai/tidemark/room/snapshots"
+	"github.com/tidemark-ai/tidemark/room/spool"
+	"github.com/tidemark-ai/tidemark/room/task"
+	"github.com/tidemark-ai/tidemark/room/vectors"
+	"github.com/tidemark-ai/tidemark/session"
+)
+
+// rooms makes the rooms of the session.
+func (h *harness) rooms() []room.Maker {
+	out := []room.Maker{outbound.Make(h.courier), occasion.Make(h.courier != nil), task.Make(h.taskState), snapshots.Make, spool.Make, approvals.Make(h.approvals)}
+	if h.embedder != nil {
+		out = append(out, vectors.Make(h.embedder))
+	}
+	if h.reflection {
+		out = append(out, reflection.Make)
+	}
+	if h.sittings {
+		out = append(out, sittings.Make)
+	}
+	return out
+}
+
+// Task is what the conversation works on.
+func (h *harness) Task(ctx context.Context) (task.View, error) { return h.card().View(ctx) }
+
+// ChangeTask changes it.
+func (h *harness) ChangeTask(ctx context.Context, ch task.Change, o tidemark.Origin) (task.View, error) {
+	return h.card().Change(ctx, ch, o)
+}
+
+// Approvals, Decide and Relay are of the room that asks the owner.
+func (h *harness) Approvals(ctx context.Context) ([]tidemark.Question, error) {
+	return h.asks().Waiting(ctx)
+}
+
+// Decide decides.
+func (h *harness) Decide(ctx context.Context, d tidemark.Decision) error {
+	return h.asks().Decide(ctx, d)
+}
+
+// Relay asks for another conversation.
+func (h *harness) Relay(ctx context.Context, q tidemark.Question) error {
+	return h.asks().Relay(ctx, q)
+}
+
+func (h *harness) asks() *approvals.Room {
+	r, ok := session.Room[*approvals.Room](h.Session)
+	if !ok {
+		h.t.Fatal("no room of approvals")
+	}
+	return r
+}
+
+// Outbound, Delivered, Say and Correspondent are of the room that sends.
+func (h *harness) Outbound(ctx context.Context, limit int) ([]outbound.Message, error) {
+	return h.sends().Messages(ctx, limit)
+}
+
+// Delivered brings a status.
+func (h *harness) Delivered(ctx context.Context, d tidemark.Delivery) error {
+	return h.sends().Delivered(ctx, d)
+}
+
+// Say sends a line.
+func (h *harness) Say(ctx context.Context, id string, to tidemark.Address, text string) error {
+	return h.sends().Say(ctx, id, &to, text, nil)
+}
+
+// Correspondent is who wrote last.
+func (h *harness) Correspondent(ctx context.Context) (tidemark.Origin, error) {
+	return h.sends().Correspondent(ctx)
+}
+
+func (h *harness) sends() *outbound.Room {
+	r, ok := session.Room[*outbound.Room](h.Session)
+	if !ok {
+		h.t.Fatal("no room that sends")
+	}
+	return r
+}
+
+// Merge and Compare are of the room of snapshots.
+func (h *harness) Merge(ctx context.Context, o snapshots.MergeOptions) (snapshots.Merged, error) {
+	return h.branches().Merge(ctx, o)
+}
+
+func (h *harness) Compare(ctx context.Context, a, b string) (snapshots.Comparison, error) {
+	return h.branches().Compare(ctx, a, b)
+}
+
+func (h *harness) branches() *snapshots.Room { return branchesOf(h.t, h.Session) }
+
+func branchesOf(t *testing.T, s *session.Session) *snapshots.Room {
+	t.Helper()
+	r, ok := session.Room[*snapshots.Room](s)
+	if !ok {
+		t.Fatal("the session has no room for its snapshots")
+	}
+	return r
+}
+
+func (h *harness) card() *task.Room {
+	r, ok := session.Room[*task.Room](h.Session)
+	if !ok {
+		h.t.Fatal("the session has no room for its task")
+	}
+	return r
+}
