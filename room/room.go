@@ -6,6 +6,7 @@ package room
 import (
 	"context"
 	"fmt"
+	"iter"
 	"log/slog"
 	"strings"
 	"time"
@@ -62,6 +63,10 @@ type History struct {
 	Settled func(ctx context.Context) (int64, error)
 	// Texts gives those of some messages to use that recall finds, each with its text or the beginning of a long one.
 	Texts func(ctx context.Context, seqs []int64, use func(e tidemark.Entry, text string)) error
+	// Messages yields the messages of a part of a log whole, in order; TextAt is the text of one from a byte on, at most so
+	// many, and how long all of it is.
+	Messages func(ctx context.Context, log string, r host.Range) iter.Seq2[tidemark.Entry, error]
+	TextAt   func(m tidemark.Message, from, most int) (text string, size int)
 	// Words reads a message of an entry without large blocks that have no words. done gives back the memory that it holds.
 	Words func(ctx context.Context, e tidemark.Entry) (m tidemark.Message, done func(), err error)
 	// MarksOf is what rooms know of some entries, see Marker.
@@ -96,9 +101,11 @@ type Mail struct {
 type View struct {
 	// EvictedAt is when an entry of the present session left the view, the zero time if it is there.
 	EvictedAt func(ctx context.Context, id tidemark.EntryID) (time.Time, error)
-	// Strategies and Limit are how the view is made smaller, and when.
+	// Seen is what the model would see now.
+	Seen func(ctx context.Context) (Seen, error)
+	// Strategies and Budget are how the view is made smaller, and when.
 	Strategies func() []compaction.Strategy
-	Limit      func() tidemark.Tokens
+	Budget     func() compaction.Budget
 	// NoteRoom returns the tokens that a room may push, and those with what must be heeded, however little is left.
 	NoteRoom func() (rest, all tidemark.Tokens)
 }
@@ -370,6 +377,9 @@ func (s State) Pins() map[tidemark.EntryID]bool {
 	}
 	return out
 }
+
+// ToolPage bounds what a tool reads back of a text at a time, in bytes.
+const ToolPage = 20_000
 
 // TaskTool is the name of the tool of room/task: what it answers stands in the log, or on the card, already.
 const TaskTool = "task_state"

@@ -12,6 +12,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/recall"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // recallTool is the session's own tool: the markers and stubs in the view name it.
@@ -144,8 +145,8 @@ const (
 	toolRecalls = 8
 	// What a turn reads in all, entries included: about 50,000 tokens, and the last answer.
 	toolBytes = 200_000
-	maxID     = 100    // bytes of an entry's id, so that no other text is told back
-	toolPage  = 20_000 // bytes of an entry; what a call that is not done yet is taken to give
+	maxID     = 100           // bytes of an entry's id, so that no other text is told back
+	toolPage  = room.ToolPage // bytes of an entry; what a call that is not done yet is taken to give
 )
 
 // mayRecall refuses a search when a turn had as many as it may have, and a search or an entry when it was given as much

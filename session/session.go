@@ -137,7 +137,6 @@ type Session struct {
 	offering  // of tools
 	sender    // of what people are told
 	reading   // of what was said
-	dividing  // of the work into episodes
 
 	skip     skipping // the turn whose words wait for its end
 	digested digests  // what was told of the words of the conversation

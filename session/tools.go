@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/episodes"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/room"
 	"github.com/tidemark-ai/tidemark/skill"
@@ -128,11 +129,9 @@ func (s *Session) runTools(ctx context.Context, r *run) error {
 	if r.Round+1 >= s.settings().MaxRounds {
 		return fmt.Errorf("the turn made %d model calls, which is the bound (session.maxRounds): %w", r.Round+1, tidemark.ErrTooLarge)
 	}
-	marks := s.marks(calls)
-	if marks {
-		if err := s.answerMarks(ctx, r, calls); err != nil {
-			return err
-		}
+	answerer, err := s.answerFirst(ctx, r, calls)
+	if err != nil {
+		return err
 	}
 	results, err := s.runAll(ctx, r, calls)
 	if err != nil {
@@ -150,8 +149,8 @@ func (s *Session) runTools(ctx context.Context, r *run) error {
 	for _, c := range calls { // not before: who hears of a result looks for it in the log
 		s.hub.send(Notice{Type: NoticeResult, Run: r.ID, Text: c.Block.Name})
 	}
-	if marks {
-		s.noteMarks(ctx, r)
+	if answerer != nil {
+		answerer.Answered(ctx, r.Log)
 	}
 	return nil
 }
@@ -392,7 +391,7 @@ func ownTools() [5]ownTool {
 		{name: recallTool.Name, tool: (*Session).recallTool, call: (*Session).callRecall, retold: true, back: true},
 		{name: releaseTool.Name, tool: func(s *Session) (tidemark.Tool, bool) { return releaseTool, s.paging() != nil }, call: (*Session).callRelease, retold: true},
 		{name: faultTool.Name, tool: func(s *Session) (tidemark.Tool, bool) { return faultTool, s.paging() != nil }, call: (*Session).callFault, retold: true, back: true},
-		{name: delimiterTool.Name, tool: func(s *Session) (tidemark.Tool, bool) { return delimiterTool, s.episodic() != nil }, retold: true},
+		{name: episodes.ToolName, tool: (*Session).answeredTool, retold: true},
 		{name: delegateName, tool: (*Session).delegateTool, call: (*Session).callDelegate},
 	}
 }
