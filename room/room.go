@@ -63,6 +63,8 @@ type History struct {
 	Settled func(ctx context.Context) (int64, error)
 	// Texts gives those of some messages to use that recall finds, each with its text or the beginning of a long one.
 	Texts func(ctx context.Context, seqs []int64, use func(e tidemark.Entry, text string)) error
+	// Entry returns a message of this conversation whole; one of another is tidemark.ErrNotFound.
+	Entry func(ctx context.Context, id tidemark.EntryID) (tidemark.Message, error)
 	// Messages yields the messages of a part of a log whole, in order; TextAt is the text of one from a byte on, at most so
 	// many, and how long all of it is.
 	Messages func(ctx context.Context, log string, r host.Range) iter.Seq2[tidemark.Entry, error]
@@ -101,8 +103,8 @@ type Mail struct {
 type View struct {
 	// EvictedAt is when an entry of the present session left the view, the zero time if it is there.
 	EvictedAt func(ctx context.Context, id tidemark.EntryID) (time.Time, error)
-	// Seen is what the model would see now.
-	Seen func(ctx context.Context) (Seen, error)
+	// Seen is what the model would see of a log now.
+	Seen func(ctx context.Context, log string) (Seen, error)
 	// Strategies and Budget are how the view is made smaller, and when.
 	Strategies func() []compaction.Strategy
 	Budget     func() compaction.Budget
@@ -170,11 +172,14 @@ type Tools interface {
 // Call is a call of a tool of a room.
 type Call struct {
 	ID      string // that the result answers
+	Tool    string
 	Input   []byte
 	By      string // run, round and number: the same when it is carried out again
 	Log     string
 	Origins []tidemark.Origin // of whom the turn answers
 	Fence   tidemark.Stmt     // holds while the run works on it
+	// May refuses a search, or to read something again, when the turn had as much of that as it may have.
+	May func(ctx context.Context, search bool) error
 }
 
 // Gate is a room that says which calls of tools may run.

@@ -12,6 +12,7 @@ import (
 	"github.com/tidemark-ai/tidemark/episodes"
 	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/paging"
 	"github.com/tidemark-ai/tidemark/room"
 )
 
@@ -52,7 +53,7 @@ type Anatomy struct {
 	Overlays []tidemark.EntryID `json:"overlays,omitempty"`
 	Usage    tidemark.Usage     `json:"usage"`
 	Context  tidemark.Tokens    `json:"context"` // after the call
-	Paging   *Paged             `json:"paging,omitempty"`
+	Paging   *paging.Account    `json:"paging,omitempty"`
 	Episodes *room.Divided      `json:"episodes,omitempty"`
 	Proxy    *Proxied           `json:"proxy,omitempty"` // of a call that a client made through the proxy
 
@@ -108,7 +109,13 @@ func (s *Session) recordCall(ctx context.Context, r *run, v View, req tidemark.R
 		last = before[0]
 	}
 	a.topic(v, last)
-	a.Paging = s.paged(v, last.Run == a.Run && last.Last == a.Last, last)
+	if p, ok := Room[room.Pager](s); ok {
+		since := last.Until
+		if last.Session != v.Log {
+			since = 0
+		}
+		a.Paging = p.Paged(v.View, last.Run == a.Run && last.Last == a.Last, since, last.Paging)
+	}
 	if t, ok := Room[room.Teller](s); ok {
 		a.Episodes = t.Divided(ctx, v.Seen)
 	}

@@ -72,6 +72,9 @@ type wishes struct {
 	texts  []string // of these blocks, as they came
 }
 
+// faultedName bounds a name that is told, in bytes.
+const faultedName = 60
+
 // tidyOnly is what people read of an answer that was nothing but tags.
 const tidyOnly = "(The context was tidied.)"
 

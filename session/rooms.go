@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
@@ -37,7 +38,7 @@ func (s *Session) ports() room.Ports {
 				h, err := s.head(ctx)
 				return h.Log, err
 			},
-			Segments: s.segments, Reaches: s.reaches, Logs: s.Logs, Settled: s.decided, Texts: s.findable, Messages: s.messages, TextAt: textAt, Words: s.wordy, MarksOf: s.marksOf,
+			Segments: s.segments, Reaches: s.reaches, Logs: s.Logs, Settled: s.decided, Texts: s.findable, Entry: s.entry, Messages: s.messages, TextAt: textAt, Words: s.wordy, MarksOf: s.marksOf,
 			Announce: func(ctx context.Context, log string, e tidemark.Event, stmts ...tidemark.Stmt) error {
 				if err := s.DB.Tx(ctx, append([]tidemark.Stmt{s.eventStmt(log, e)}, stmts...)); err != nil {
 					return err
@@ -51,8 +52,8 @@ func (s *Session) ports() room.Ports {
 				return []tidemark.Stmt{s.outboxStmt(id, kind, payload), s.dueStmt(dueOutbox, s.Runtime.Now().Add(after), "")}
 			}},
 		View: room.View{EvictedAt: s.evictedAt, Strategies: s.strategies, Budget: s.Budget, NoteRoom: s.noteRoom,
-			Seen: func(ctx context.Context) (room.Seen, error) {
-				v, err := s.View(ctx)
+			Seen: func(ctx context.Context, log string) (room.Seen, error) {
+				v, err := s.view(ctx, log)
 				return v.Seen, err
 			}},
 		Voice: room.Voice{Event: s.eventStmt, Say: s.sayOnce,
@@ -301,6 +302,27 @@ func (s *Session) readEpisode(ctx context.Context, log, name string, offset int)
 		return t.ReadEpisode(ctx, log, name, offset)
 	}
 	return "", fmt.Errorf("episode %.100q: %w", name, tidemark.ErrNotFound)
+}
+
+// advised adds to what is pushed what the model is told of a context that fills up. It is not stored, and what it
+// takes is counted where there is room for it only: a full window has the word all the same.
+func (s *Session) advised(r *run, v View) View {
+	text := r.over
+	if p, ok := Room[room.Pager](s); ok {
+		text = strings.TrimSpace(p.Advice(v.View) + "\n" + text)
+	}
+	if r.untidy != "" {
+		text, r.untidy = strings.TrimSpace(text+"\n"+r.untidy), ""
+	}
+	if text == "" {
+		return v
+	}
+	v.Size += tidemark.EstimateText(text)
+	if v.Pack != "" {
+		text = v.Pack + "\n\n" + text
+	}
+	v.Pack = text
+	return v
 }
 
 // Who recalled something.

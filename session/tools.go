@@ -11,6 +11,7 @@ import (
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/episodes"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/paging"
 	"github.com/tidemark-ai/tidemark/room"
 	"github.com/tidemark-ai/tidemark/skill"
 )
@@ -257,10 +258,11 @@ func (s *Session) resultOf(ctx context.Context, r *run, c call) tidemark.Block {
 		}
 	}
 	for _, x := range s.rooms {
-		if t, ok := x.(room.Tools); ok && slices.ContainsFunc(t.Tools(true), func(tool tidemark.Tool) bool { return tool.Name == name }) {
+		if t, ok := x.(room.Tools); ok && carries(t, name) {
 			fence := tidemark.Stmt{SQL: `UPDATE runs SET updated = ? WHERE id = ? AND owner = ? AND state = 'tools' AND log = ?`,
 				Args: []any{s.Runtime.Now().UnixMilli(), r.ID, r.owner, r.Log}, Want: 1}
-			return t.Call(ctx, room.Call{ID: c.ID, Input: c.Block.Input, By: fmt.Sprintf("%s/%d/%d", r.ID, r.Round, c.N), Log: r.Log, Origins: r.origins, Fence: fence})
+			return t.Call(ctx, room.Call{ID: c.ID, Tool: name, Input: c.Block.Input, By: fmt.Sprintf("%s/%d/%d", r.ID, r.Round, c.N), Log: r.Log, Origins: r.origins, Fence: fence,
+				May: func(ctx context.Context, search bool) error { return s.mayRecall(ctx, r, c, !search) }})
 		}
 	}
 	if s.Tools != nil && !s.agents(name) {
@@ -272,6 +274,12 @@ func (s *Session) resultOf(ctx context.Context, r *run, c call) tidemark.Block {
 		return tidemark.ToolResult(c.ID, "not run: schedules are the owner's, and it is not the owner who speaks in this turn.", true)
 	}
 	return s.Agent.Call(ctx, s.Scope(), c.Block)
+}
+
+// carries reports whether a room carries out calls of a tool.
+func carries(t room.Tools, name string) bool {
+	c, ok := t.(room.Carrier)
+	return ok && c.Carries(name) || slices.ContainsFunc(t.Tools(true), func(tool tidemark.Tool) bool { return tool.Name == name })
 }
 
 // scheduleTool is the agent's tool that has work done later, as the owner's.
@@ -316,7 +324,7 @@ func (s *Session) resultStmts(ctx context.Context, r *run, calls []call, results
 	e := tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(now)), Kind: tidemark.KindMessage, At: now, Tokens: tidemark.Estimate(m), Origin: tidemark.Origin{From: tidemark.FromTool}}
 	if !slices.ContainsFunc(calls, func(c call) bool { return !retold(c.Block.Name) }) {
 		e.Origin.Own = true
-		if slices.ContainsFunc(calls, func(c call) bool { t, _ := own(c.Block.Name); return t.back }) {
+		if slices.ContainsFunc(calls, func(c call) bool { t, _ := own(c.Block.Name); return t.back || c.Block.Name == paging.FaultTool }) {
 			e.Origin = tidemark.Origin{From: tidemark.FromRecall}
 		}
 	}
@@ -386,11 +394,9 @@ type ownTool struct {
 }
 
 // ownTools are all of them, in the order in which they are offered: those of rooms come behind the first.
-func ownTools() [5]ownTool {
+func ownTools() [3]ownTool {
 	return [...]ownTool{
 		{name: recallTool.Name, tool: (*Session).recallTool, call: (*Session).callRecall, retold: true, back: true},
-		{name: releaseTool.Name, tool: func(s *Session) (tidemark.Tool, bool) { return releaseTool, s.paging() != nil }, call: (*Session).callRelease, retold: true},
-		{name: faultTool.Name, tool: func(s *Session) (tidemark.Tool, bool) { return faultTool, s.paging() != nil }, call: (*Session).callFault, retold: true, back: true},
 		{name: episodes.ToolName, tool: (*Session).answeredTool, retold: true},
 		{name: delegateName, tool: (*Session).delegateTool, call: (*Session).callDelegate},
 	}
@@ -410,7 +416,7 @@ func own(name string) (ownTool, bool) {
 // conversation.
 func retold(name string) bool {
 	t, _ := own(name)
-	return t.retold || name == room.TaskTool || name == skill.Tool
+	return t.retold || name == paging.ReleaseTool || name == paging.FaultTool || name == room.TaskTool || name == skill.Tool
 }
 
 // pointing reports whether what leaves the view leaves pointers.

@@ -61,7 +61,11 @@ const (
 
 // Overview tells of the episodes of the conversation: of a graph that is made of the log where nobody keeps one.
 func (s *Room) Overview(ctx context.Context) (Overview, error) {
-	v, err := s.Seen(ctx)
+	log, err := s.Current(ctx)
+	if err != nil {
+		return Overview{}, err
+	}
+	v, err := s.Seen(ctx, log)
 	if err != nil {
 		return Overview{}, err
 	}
