@@ -1,6 +1,7 @@
 package room
 
 import (
+	"github.com/tidemark-ai/tidemark/cleanup"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/paging"
 )
@@ -16,4 +17,12 @@ type Pager interface {
 	// counts once. before is what was said of the call before, and since the position up to which its log was read: what left is
 	// counted by the overlays since then, so that a long history which paging finds, as after an import, counts, too.
 	Paged(v compaction.View, again bool, since int64, before *paging.Account) *paging.Account
+}
+
+// Tidier is a room that lets the model tidy its own context by what it writes between tags, see package cleanup.
+type Tidier interface {
+	// Cooperates reports whether that is carried out.
+	Cooperates() bool
+	// Tidy decides on the operations of a reply to a view; ok is false where nothing is in force that could.
+	Tidy(v compaction.View, ops []cleanup.Op) (done compaction.Tidied, ok bool)
 }

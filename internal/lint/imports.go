@@ -77,11 +77,11 @@ var table = []row{
 	{pkg: "channel/telegram", may: "internal/clip channel channel/markup channel/wire", why: "a protocol over the host's transport; who may talk, and when it is sent, is for others to say"},
 
 	{pkg: "recall", may: "internal/lexicon memory", why: "it ranks what it is given, by the one tokenizer; who looks where is for session and agent to say"},
-	{pkg: "room", may: "compaction paging host recall snapshot", why: "what a session and its rooms know of each other: ports and small interfaces, no room and no session"},
+	{pkg: "room", may: "cleanup compaction paging host recall snapshot", why: "what a session and its rooms know of each other: ports and small interfaces, no room and no session"},
 	{pkg: "room/task", may: "internal/clip internal/lexicon compaction memory host recall room", why: "a room holds ports and its own tables: no other room, no session"},
 	{pkg: "room/approvals", may: "internal/clip approval room", why: "a room holds ports and its own tables: no other room, no session"},
 	{pkg: "room/episodes", may: "internal/clip compaction episodes host room", why: "a room holds ports and its own tables: no other room, no session"},
-	{pkg: "room/pager", may: "internal/clip compaction paging host room", why: "a room holds ports and its own tables: no other room, no session"},
+	{pkg: "room/pager", may: "internal/clip cleanup compaction paging host room", why: "a room holds ports and its own tables: no other room, no session"},
 	{pkg: "room/sittings", may: "internal/clip memory host room", why: "a room holds ports and its own tables: no other room, no session"},
 	{pkg: "room/reflection", may: "compaction host recall room", why: "a room holds ports and its own tables: no other room, no session"},
 	{pkg: "room/snapshots", may: "internal/clip host room snapshot", why: "a room holds ports and its own tables: no other room, no session"},

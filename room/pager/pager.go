@@ -1,12 +1,13 @@
 // Package pager is the room of a conversation whose results are paged out by the strategy of package compaction: it has
 // the tools with which the model releases what it is done with and reads back what left, says what a context that fills up
-// is told, and accounts for each call. Begin with Room.
+// is told, decides on what the model writes to tidy it, and accounts for each call. Begin with Room.
 package pager
 
 import (
 	"context"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/cleanup"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/paging"
@@ -27,6 +28,7 @@ var (
 	_ room.Tools   = (*Room)(nil)
 	_ room.Carrier = (*Room)(nil)
 	_ room.Pager   = (*Room)(nil)
+	_ room.Tidier  = (*Room)(nil)
 )
 
 // strategy returns the strategy paging, nil when it is not in force.
@@ -66,6 +68,21 @@ func (s *Room) Advice(v compaction.View) string {
 		return p.Advice(v, s.Budget())
 	}
 	return ""
+}
+
+// Cooperates implements room.Tidier.
+func (s *Room) Cooperates() bool {
+	p := s.strategy()
+	return p != nil && p.Cooperates()
+}
+
+// Tidy implements room.Tidier.
+func (s *Room) Tidy(v compaction.View, ops []cleanup.Op) (done compaction.Tidied, ok bool) {
+	p := s.strategy()
+	if p == nil {
+		return done, false
+	}
+	return p.Tidy(v, s.Budget(), ops), true
 }
 
 // Bounds of a record.
