@@ -18,8 +18,8 @@ type Seen struct {
 // Answerer is a room with a tool whose calls are answered together and in their order, before any call of the reply runs:
 // calls run side by side.
 type Answerer interface {
-	// Answers returns the tool; offered is false while the model does not have it.
-	Answers() (t tidemark.Tool, offered bool)
+	// Answers returns the name of the tool, "" while the model does not have it.
+	Answers() string
 	// Answer returns the results of such calls, by id, of the newest reply of a log: the same ones when it is asked again.
 	Answer(ctx context.Context, log string, calls []string) ([]tidemark.Block, error)
 	// Answered takes up results that stand in the log now.

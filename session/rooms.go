@@ -235,29 +235,23 @@ func (s *Session) tuned(ctx context.Context, list []compaction.Strategy) ([]comp
 	return list, nil
 }
 
-// answeredTool is the tool of a room that answers it before any call of a reply runs.
-func (s *Session) answeredTool() (t tidemark.Tool, offered bool) {
-	if a, ok := Room[room.Answerer](s); ok {
-		return a.Answers()
-	}
-	return t, false
-}
-
 // answerFirst has a room answer the calls of its tool, and returns the room, nil where there are none. A life that takes
 // the turn up later answers them the same.
 func (s *Session) answerFirst(ctx context.Context, r *run, calls []call) (room.Answerer, error) {
-	tool, offered := s.answeredTool()
+	a, ok := Room[room.Answerer](s)
+	if !ok {
+		return nil, nil
+	}
 	var of []int
 	var ids []string
-	for i, c := range calls {
-		if offered && c.Block.Name == tool.Name {
-			of, ids = append(of, i), append(ids, c.ID)
+	for i, name := 0, a.Answers(); i < len(calls) && name != ""; i++ {
+		if calls[i].Block.Name == name {
+			of, ids = append(of, i), append(ids, calls[i].ID)
 		}
 	}
 	if len(of) == 0 {
 		return nil, nil
 	}
-	a, _ := Room[room.Answerer](s)
 	told, err := a.Answer(ctx, r.Log, ids)
 	if err != nil {
 		return nil, err

@@ -252,7 +252,7 @@ func (s *Session) resultOf(ctx context.Context, r *run, c call) tidemark.Block {
 	if !s.permits(name) {
 		return notPermitted(c)
 	}
-	if t, ok := own(name); ok && t.call != nil {
+	if t, ok := own(name); ok {
 		if _, offered := t.tool(s); offered || t.retold {
 			return t.call(s, ctx, r, c)
 		}
@@ -386,7 +386,7 @@ func backoff(attempt int, asked time.Duration) time.Duration {
 type ownTool struct {
 	name string
 	tool func(s *Session) (t tidemark.Tool, offered bool)
-	call func(s *Session, ctx context.Context, r *run, c call) tidemark.Block // nil: calls are answered before any runs
+	call func(s *Session, ctx context.Context, r *run, c call) tidemark.Block
 	// retold says that what it answers stands in the log already, so it is no memory of this conversation; the view may name
 	// such a tool when it is not offered any more, and it is still carried out.
 	retold bool
@@ -394,10 +394,9 @@ type ownTool struct {
 }
 
 // ownTools are all of them, in the order in which they are offered: those of rooms come behind the first.
-func ownTools() [3]ownTool {
+func ownTools() [2]ownTool {
 	return [...]ownTool{
 		{name: recallTool.Name, tool: (*Session).recallTool, call: (*Session).callRecall, retold: true, back: true},
-		{name: episodes.ToolName, tool: (*Session).answeredTool, retold: true},
 		{name: delegateName, tool: (*Session).delegateTool, call: (*Session).callDelegate},
 	}
 }
@@ -415,8 +414,12 @@ func own(name string) (ownTool, bool) {
 // retold reports whether a tool answers with what stands elsewhere: then that is found there, and no memory of this
 // conversation.
 func retold(name string) bool {
+	switch name {
+	case paging.ReleaseTool, paging.FaultTool, episodes.ToolName, room.TaskTool, skill.Tool:
+		return true
+	}
 	t, _ := own(name)
-	return t.retold || name == paging.ReleaseTool || name == paging.FaultTool || name == room.TaskTool || name == skill.Tool
+	return t.retold
 }
 
 // pointing reports whether what leaves the view leaves pointers.

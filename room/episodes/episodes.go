@@ -37,6 +37,7 @@ func Make(p room.Ports) any { return &Room{Self: p.Self, History: p.History, Vie
 
 var (
 	_ room.Tabler   = (*Room)(nil)
+	_ room.Tools    = (*Room)(nil)
 	_ room.Answerer = (*Room)(nil)
 	_ room.Divider  = (*Room)(nil)
 	_ room.Budgeter = (*Room)(nil)
@@ -59,8 +60,30 @@ func (s *Room) strategy() *compaction.Episodes {
 // Tool is how the agent divides its work.
 var Tool = tidemark.Tool{Name: episodes.ToolName, Description: episodes.Description, InputSchema: []byte(episodes.Schema), Idempotent: true}
 
-// Answers implements room.Answerer: the tool is offered while the strategy is in force.
-func (s *Room) Answers() (tidemark.Tool, bool) { return Tool, s.strategy() != nil }
+// Tools implements room.Tools: the tool is offered while the strategy is in force.
+func (s *Room) Tools(bool) []tidemark.Tool {
+	if s.strategy() == nil {
+		return nil
+	}
+	return []tidemark.Tool{Tool}
+}
+
+// Call implements room.Tools. Calls are answered before any runs, so none comes here unless the strategy came into force since.
+func (s *Room) Call(ctx context.Context, c room.Call) tidemark.Block {
+	out, err := s.Answer(ctx, c.Log, []string{c.ID})
+	if err != nil {
+		return tidemark.ToolResult(c.ID, err.Error(), true)
+	}
+	return out[0]
+}
+
+// Answers implements room.Answerer.
+func (s *Room) Answers() string {
+	if s.strategy() == nil {
+		return ""
+	}
+	return Tool.Name
+}
 
 // Answer implements room.Answerer. Who answers somebody that may not change the conversation may still divide its own
 // work: nothing of what others said is of an episode.
