@@ -6,6 +6,7 @@ package room
 import (
 	"context"
 	"fmt"
+	"iter"
 	"log/slog"
 	"strings"
 	"time"
@@ -64,6 +65,12 @@ type History struct {
 	Settled func(ctx context.Context) (int64, error)
 	// Texts gives those of some messages to use that recall finds, each with its text or the beginning of a long one.
 	Texts func(ctx context.Context, seqs []int64, use func(e tidemark.Entry, text string)) error
+	// Entry returns a message of this conversation whole; one of another is tidemark.ErrNotFound.
+	Entry func(ctx context.Context, id tidemark.EntryID) (tidemark.Message, error)
+	// Messages yields the messages of a part of a log whole, in order; TextAt is the text of one from a byte on, at most so
+	// many, and how long all of it is.
+	Messages func(ctx context.Context, log string, r host.Range) iter.Seq2[tidemark.Entry, error]
+	TextAt   func(m tidemark.Message, from, most int) (text string, size int)
 	// Words reads a message of an entry without large blocks that have no words. done gives back the memory that it holds.
 	Words func(ctx context.Context, e tidemark.Entry) (m tidemark.Message, done func(), err error)
 	// MarksOf is what rooms know of some entries, see Marker.
@@ -98,9 +105,11 @@ type Mail struct {
 type View struct {
 	// EvictedAt is when an entry of the present session left the view, the zero time if it is there.
 	EvictedAt func(ctx context.Context, id tidemark.EntryID) (time.Time, error)
-	// Strategies and Limit are how the view is made smaller, and when.
+	// Seen is what the model would see of a log now.
+	Seen func(ctx context.Context, log string) (Seen, error)
+	// Strategies and Budget are how the view is made smaller, and when.
 	Strategies func() []compaction.Strategy
-	Limit      func() tidemark.Tokens
+	Budget     func() compaction.Budget
 	// NoteRoom returns the tokens that a room may push, and those with what must be heeded, however little is left.
 	NoteRoom func() (rest, all tidemark.Tokens)
 }
@@ -183,11 +192,14 @@ type Tools interface {
 // Call is a call of a tool of a room.
 type Call struct {
 	ID      string // that the result answers
+	Tool    string
 	Input   []byte
 	By      string // run, round and number: the same when it is carried out again
 	Log     string
 	Origins []tidemark.Origin // of whom the turn answers
 	Fence   tidemark.Stmt     // holds while the run works on it
+	// May refuses a search, or to read something again, when the turn had as much of that as it may have.
+	May func(ctx context.Context, search bool) error
 }
 
 // Gate is a room that says which calls of tools may run.
@@ -435,6 +447,9 @@ func (s State) Pins() map[tidemark.EntryID]bool {
 	}
 	return out
 }
+
+// ToolPage bounds what a tool reads back of a text at a time, in bytes.
+const ToolPage = 20_000
 
 // TaskTool is the name of the tool of room/task: what it answers stands in the log, or on the card, already.
 const TaskTool = "task_state"

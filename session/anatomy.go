@@ -12,6 +12,8 @@ import (
 	"github.com/tidemark-ai/tidemark/episodes"
 	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/paging"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // Anatomy is the record of one model call: what its context was made of, what it cost, and what is needed
@@ -51,8 +53,8 @@ type Anatomy struct {
 	Overlays []tidemark.EntryID `json:"overlays,omitempty"`
 	Usage    tidemark.Usage     `json:"usage"`
 	Context  tidemark.Tokens    `json:"context"` // after the call
-	Paging   *Paged             `json:"paging,omitempty"`
-	Episodes *Divided           `json:"episodes,omitempty"`
+	Paging   *paging.Account    `json:"paging,omitempty"`
+	Episodes *room.Divided      `json:"episodes,omitempty"`
 	Proxy    *Proxied           `json:"proxy,omitempty"` // of a call that a client made through the proxy
 
 	// What the request is built of again, besides the log up to Until.
@@ -107,7 +109,16 @@ func (s *Session) recordCall(ctx context.Context, r *run, v View, req tidemark.R
 		last = before[0]
 	}
 	a.topic(v, last)
-	a.Paging, a.Episodes = s.paged(v, last.Run == a.Run && last.Last == a.Last, last), s.divisions(ctx, v)
+	if p, ok := Room[room.Pager](s); ok {
+		since := last.Until
+		if last.Session != v.Log {
+			since = 0
+		}
+		a.Paging = p.Paged(v.View, last.Run == a.Run && last.Last == a.Last, since, last.Paging)
+	}
+	if t, ok := Room[room.EpisodeReader](s); ok {
+		a.Episodes = t.Divided(ctx, v.Seen)
+	}
 	hash, err := s.hashRequest(ctx, req)
 	if err != nil {
 		return err

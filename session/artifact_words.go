@@ -16,6 +16,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/archive"
+	"github.com/tidemark-ai/tidemark/episodes"
 	"github.com/tidemark-ai/tidemark/room"
 )
 
@@ -47,7 +48,7 @@ func textParts(m tidemark.Message) iter.Seq[string] {
 			case tidemark.TypeText:
 				ok = yield(tidemark.StripReminders(b.Text))
 			case tidemark.TypeToolUse:
-				if !retold(b.Name) || b.Name == delimiterTool.Name { // what was looked for is not what was said, and what was learned is
+				if !retold(b.Name) || b.Name == episodes.ToolName { // what was looked for is not what was said, and what was learned is
 					ok = yield(b.Name) && yield(" ") && yield(string(b.Input))
 				}
 			case tidemark.TypeDocument:

@@ -225,7 +225,7 @@ func TestBranchEpisodes(t *testing.T) {
 	d := newScribe(t, session.Settings{Window: 40_000}, 20_000)
 	d.work("expl one", "look 200", "end of one")
 	b, _ := d.harness.branch(session.BranchOptions{Name: "b"})
-	found, err := b.Episodes(t.Context())
+	found, err := b.divided().Overview(t.Context())
 	own := episodesOf(t, d.Session)
 	if err != nil || len(own.Episodes) == 0 || asJSON(t, found.Episodes) != asJSON(t, own.Episodes) {
 		t.Errorf("%+v, want %+v, %v", found, own, err)

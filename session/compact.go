@@ -381,7 +381,7 @@ func (s *Session) install(ctx context.Context, r *run, v View, p *plan, part arc
 		Payload: []byte(mustJSON(tidemark.Overlay{By: p.Act.By, Edits: edits, Reason: p.Reason, Before: p.Size, After: size, Own: v.Fixed + after.Tokens(), Model: s.settings().Model}))}
 	done := Compacted{Reason: p.Reason, By: p.Act.By, Tier: d.Tier, Why: p.Why, Messages: cmp.Or(s.leaving(v, edits), part.Messages), Before: p.Size, After: size, Limit: s.Budget().Limit(),
 		Memories: countFacts(p.Facts), Archive: part.Key, Usage: p.Usage, Millis: max(0, now.Sub(p.At).Milliseconds()), Overlay: entry.ID, Instructions: p.Instructions, Short: max(size-s.Budget().Limit(), 0), Loose: p.Act.Loose}
-	if err = s.episodesLeft(ctx, p, v, after, &done); err != nil {
+	if err = s.leftBy(ctx, p, v, after, &done); err != nil {
 		return err
 	}
 	if done.PutOff, err = s.putOffs(ctx, p); err != nil {

@@ -8,32 +8,33 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // Compacted is the data of a compaction event.
 type Compacted struct {
-	Reason       string           `json:"reason"`
-	By           []string         `json:"strategies"`
-	Tier         string           `json:"tier,omitempty"`   // of a summary: full, partial, plaintext
-	PutOff       int              `json:"putOff,omitempty"` // times, before it was made
-	Why          string           `json:"tierReason,omitempty"`
-	Messages     int              `json:"messages"`            // that left the view
-	Shortened    int              `json:"shortened,omitempty"` // blocks that stay in part
-	Paged        int              `json:"pagedOut,omitempty"`  // and those that paging put out
-	PagedBytes   int              `json:"pagedBytes,omitempty"`
-	Cut          []compaction.Gap `json:"cut,omitempty"` // blocks that lost their middle, or pictures and files, since the window has no room for more
-	Episodes     *EpisodesLeft    `json:"episodes,omitempty"`
-	Before       tidemark.Tokens  `json:"beforeTokens"`
-	After        tidemark.Tokens  `json:"afterTokens"`
-	Limit        tidemark.Tokens  `json:"limitTokens"`
-	Memories     int              `json:"memories"` // that were found; those known already are not written again
-	Archive      string           `json:"archive,omitempty"`
-	Usage        tidemark.Usage   `json:"usage"`
-	Millis       int64            `json:"ms"`
-	Overlay      tidemark.EntryID `json:"overlay"`
-	Instructions string           `json:"instructions,omitempty"`
-	Short        tidemark.Tokens  `json:"shortTokens,omitempty"` // over the limit still
-	Loose        int              `json:"loosePins,omitempty"`   // pinned entries without room
+	Reason       string             `json:"reason"`
+	By           []string           `json:"strategies"`
+	Tier         string             `json:"tier,omitempty"`   // of a summary: full, partial, plaintext
+	PutOff       int                `json:"putOff,omitempty"` // times, before it was made
+	Why          string             `json:"tierReason,omitempty"`
+	Messages     int                `json:"messages"`            // that left the view
+	Shortened    int                `json:"shortened,omitempty"` // blocks that stay in part
+	Paged        int                `json:"pagedOut,omitempty"`  // and those that paging put out
+	PagedBytes   int                `json:"pagedBytes,omitempty"`
+	Cut          []compaction.Gap   `json:"cut,omitempty"` // blocks that lost their middle, or pictures and files, since the window has no room for more
+	Episodes     *room.EpisodesLeft `json:"episodes,omitempty"`
+	Before       tidemark.Tokens    `json:"beforeTokens"`
+	After        tidemark.Tokens    `json:"afterTokens"`
+	Limit        tidemark.Tokens    `json:"limitTokens"`
+	Memories     int                `json:"memories"` // that were found; those known already are not written again
+	Archive      string             `json:"archive,omitempty"`
+	Usage        tidemark.Usage     `json:"usage"`
+	Millis       int64              `json:"ms"`
+	Overlay      tidemark.EntryID   `json:"overlay"`
+	Instructions string             `json:"instructions,omitempty"`
+	Short        tidemark.Tokens    `json:"shortTokens,omitempty"` // over the limit still
+	Loose        int                `json:"loosePins,omitempty"`   // pinned entries without room
 }
 
 // counts sorts the edits of an act: those of paging, other blocks, and whether a span left without a summary. What an
@@ -124,8 +125,7 @@ func (c Compacted) line() string {
 	}
 	var b strings.Builder
 	if c.Episodes != nil && len(c.By) == 1 {
-		c.Episodes.line(&b)
-		fmt.Fprintf(&b, ", %d tokens less; %d of a budget of %d", c.Before-c.After, c.After, c.Episodes.Budget)
+		fmt.Fprintf(&b, "%s, %d tokens less; %d of a budget of %d", c.Episodes, c.Before-c.After, c.After, c.Episodes.Budget)
 		if c.Episodes.Short > 0 {
 			b.WriteString(", and no more can leave")
 		}
@@ -145,8 +145,7 @@ func (c Compacted) line() string {
 		b.WriteString(", paged out " + c.pagedOut())
 	}
 	if c.Episodes != nil {
-		b.WriteString(". ")
-		c.Episodes.line(&b)
+		b.WriteString(". " + c.Episodes.String())
 	}
 	fmt.Fprintf(&b, ": context %d → %d tokens (limit %d)", c.Before, c.After, c.Limit)
 	switch c.Tier {

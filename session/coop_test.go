@@ -276,7 +276,7 @@ func TestStreamWithoutTags(t *testing.T) {
 		life, stop := context.WithCancel(context.Background())
 		t.Cleanup(stop)
 		s, err := session.Open(life, session.Config{Key: d.key, DB: d.db, Blobs: d.blobs, Provider: crumbs{d.model, rand.New(rand.NewPCG(seed, 1))}, Agent: d.agent,
-			Runtime: d.rt, Settings: d.set, Strategies: d.strategies, Observe: d.observe})
+			Runtime: d.rt, Settings: d.set, Strategies: d.strategies, Observe: d.observe, Rooms: d.rooms()})
 		if err != nil {
 			t.Fatal(err)
 		}

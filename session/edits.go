@@ -118,3 +118,23 @@ func (s *Session) returned(ctx context.Context, rows []compaction.Row) ([]compac
 	}
 	return out, nil
 }
+
+// backOf are the blocks that overlays replaced which are lifted: what a person brought back is not paged out again.
+func backOf(rows []compaction.Row) map[tidemark.EntryID][]int {
+	lifted := compaction.Lifted(rows)
+	var out map[tidemark.EntryID][]int
+	for _, r := range rows {
+		if !lifted[r.ID] {
+			continue
+		}
+		for _, e := range r.Overlay.Edits {
+			if e.Block > 0 && !slices.Contains(out[e.From], e.Block) {
+				if out == nil {
+					out = map[tidemark.EntryID][]int{}
+				}
+				out[e.From] = append(out[e.From], e.Block)
+			}
+		}
+	}
+	return out
+}

@@ -14,6 +14,7 @@ import (
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/episodes"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	episodic "github.com/tidemark-ai/tidemark/room/episodes"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
@@ -253,10 +254,10 @@ func TestEpisodesMeanwhile(t *testing.T) {
 		t.Skip("nothing interrupts a goroutine there, and the reader never waits")
 	}
 	d := newScribe(t, wide, 4_000)
-	s, stop, ended := d.Session, make(chan struct{}), make(chan error)
+	of, stop, ended := d.divided(), make(chan struct{}), make(chan error)
 	go func() {
 		for n := 0; ; {
-			e, err := s.Episodes(t.Context())
+			e, err := of.Overview(t.Context())
 			if err == nil && len(e.Episodes) < n {
 				err = fmt.Errorf("%d episodes, and %d before", len(e.Episodes), n)
 			}
@@ -281,7 +282,7 @@ func TestEpisodesMeanwhile(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if e := d.episodes(); e.Episodes[0].State != session.EpisodeGone || len(names(e)) != 16 {
+	if e := d.episodes(); e.Episodes[0].State != episodic.Gone || len(names(e)) != 16 {
 		t.Error(states(e))
 	}
 }
@@ -312,7 +313,7 @@ func TestManyEpisodes(t *testing.T) {
 	}
 	d.work("look 5")
 	e := d.episodes()
-	if n := len(e.Episodes); n < 1_601 || e.Size > e.Budget || e.Episodes[0].State != session.EpisodeGone {
+	if n := len(e.Episodes); n < 1_601 || e.Size > e.Budget || e.Episodes[0].State != episodic.Gone {
 		t.Fatalf("%d episodes, %d of %d tokens, the first is %s", n, e.Size, e.Budget, e.Episodes[0].State)
 	}
 	if x := e.Episodes[1600]; x.Name != "long" || x.Calls != 500 {
@@ -408,7 +409,7 @@ func TestKilledBetweenMarks(t *testing.T) {
 }
 
 // names lists the episodes that were marked.
-func names(e session.Episodes) (out []string) {
+func names(e episodic.Overview) (out []string) {
 	for _, x := range e.Episodes {
 		if x.Name != "" {
 			out = append(out, fmt.Sprint(x.Name, x.Calls, x.Dependencies))

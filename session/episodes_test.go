@@ -12,6 +12,7 @@ import (
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/episodes"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	episodic "github.com/tidemark-ai/tidemark/room/episodes"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -139,7 +140,7 @@ func (d *scribe) told() map[string]string {
 
 // episodes tells of the episodes, and holds them against what lives tell that know what is stored, and that read all of
 // the log.
-func (d *scribe) episodes() session.Episodes {
+func (d *scribe) episodes() episodic.Overview {
 	d.t.Helper()
 	kept := episodesOf(d.t, d.Session)
 	d.again()
@@ -158,9 +159,9 @@ func (d *scribe) episodes() session.Episodes {
 	return kept
 }
 
-func episodesOf(t *testing.T, s *session.Session) session.Episodes {
+func episodesOf(t *testing.T, s *session.Session) episodic.Overview {
 	t.Helper()
-	out, err := s.Episodes(t.Context())
+	out, err := dividedOf(t, s).Overview(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +178,7 @@ func asJSON(t *testing.T, v any) string {
 }
 
 // states lists episodes as "NAME:state".
-func states(e session.Episodes) string {
+func states(e episodic.Overview) string {
 	var out []string
 	for _, x := range e.Episodes {
 		out = append(out, x.Name+":"+string(x.State))
@@ -306,15 +307,15 @@ func TestNearNames(t *testing.T) {
 		d.work(fmt.Sprintf("act %c%d", 'a'+i, i), "end")
 	}
 	for name, want := range map[string]string{"find2": `Near to it: "find 2".`, "refersh": "The newest: ", "refreshed token": `Near to it: "refresh tokens".`, "zebra": "The newest: "} {
-		_, err := d.EpisodeText(t.Context(), name, 0)
+		_, err := d.divided().Read(t.Context(), name, 0)
 		if !errors.Is(err, tidemark.ErrNotFound) || !strings.Contains(err.Error(), want) || strings.HasSuffix(err.Error(), "not found") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := d.EpisodeText(t.Context(), "find 2", 99_999); !errors.Is(err, tidemark.ErrInvalid) {
+	if _, err := d.divided().Read(t.Context(), "find 2", 99_999); !errors.Is(err, tidemark.ErrInvalid) {
 		t.Error(err)
 	}
-	page, err := d.EpisodeText(t.Context(), " refresh tokens ", 0)
+	page, err := d.divided().Read(t.Context(), " refresh tokens ", 0)
 	if err != nil || page.Next != 0 || page.Episode != `action "refresh tokens"` || !strings.Contains(page.Text, "delimiter") {
 		t.Errorf("%+v, %v", page, err)
 	}

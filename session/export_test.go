@@ -11,6 +11,7 @@ import (
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/room"
 	"github.com/tidemark-ai/tidemark/room/approvals"
+	episodic "github.com/tidemark-ai/tidemark/room/episodes"
 	"github.com/tidemark-ai/tidemark/room/outbound"
 	"github.com/tidemark-ai/tidemark/room/reflection"
 	"github.com/tidemark-ai/tidemark/room/sittings"
@@ -32,20 +33,11 @@ func (s *Session) RowsOf(ctx context.Context, w Wanted) (from, to int64, whole b
 	return r.from, r.to, r.whole, nil
 }
 
-// ReadEpisode is a page of an episode of the current log.
-func (s *Session) ReadEpisode(ctx context.Context, name string, offset int) (string, error) {
-	h, err := s.head(ctx)
-	if err != nil {
-		return "", err
-	}
-	return s.readEpisode(ctx, h.Log, name, offset)
-}
-
 // MigrateAll makes the tables that sessions make with the first of what they hold, too.
 func MigrateAll(ctx context.Context, db tidemark.DB) (*host.Log, error) {
 	log, err := Migrate(ctx, db)
 	all := slices.Clone(coreTables)
-	for _, r := range []room.Tabler{&outbound.Room{}, &task.Room{}, &approvals.Room{}, &snapshots.Room{}, &spool.Room{}, &vectors.Room{}, &sittings.Room{}, &reflection.Room{}} {
+	for _, r := range []room.Tabler{&outbound.Room{}, &task.Room{}, &approvals.Room{}, &episodic.Room{}, &snapshots.Room{}, &spool.Room{}, &vectors.Room{}, &sittings.Room{}, &reflection.Room{}} {
 		all = append(all, r.Tables())
 	}
 	for _, t := range all {

@@ -7,8 +7,10 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/room"
 	"github.com/tidemark-ai/tidemark/room/approvals"
+	episodic "github.com/tidemark-ai/tidemark/room/episodes"
 	"github.com/tidemark-ai/tidemark/room/occasion"
 	"github.com/tidemark-ai/tidemark/room/outbound"
+	"github.com/tidemark-ai/tidemark/room/pager"
 	"github.com/tidemark-ai/tidemark/room/reflection"
 	"github.com/tidemark-ai/tidemark/room/sittings"
 	"github.com/tidemark-ai/tidemark/room/snapshots"
@@ -20,7 +22,7 @@ import (
 
 // rooms makes the rooms of the session.
 func (h *harness) rooms() []room.Maker {
-	out := []room.Maker{outbound.Make(h.courier), occasion.Make(h.courier != nil), task.Make(h.taskState), snapshots.Make, spool.Make, approvals.Make(h.approvals)}
+	out := []room.Maker{outbound.Make(h.courier), occasion.Make(h.courier != nil), task.Make(h.taskState), snapshots.Make, spool.Make, pager.Make, approvals.Make(h.approvals), episodic.Make}
 	if h.embedder != nil {
 		out = append(out, vectors.Make(h.embedder))
 	}

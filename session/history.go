@@ -10,11 +10,11 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/host"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/room"
 )
 
@@ -300,17 +300,7 @@ func (s *Session) ReadEntry(ctx context.Context, id tidemark.EntryID, offset int
 }
 
 // wholeRunes leaves out the beginning of a character that a text was cut through: it is whole on the next page.
-func wholeRunes(text string) string {
-	for n := 1; n < utf8.UTFMax && n < len(text); n++ {
-		if from := len(text) - n; utf8.RuneStart(text[from]) {
-			if !utf8.FullRuneInString(text[from:]) {
-				return text[:from]
-			}
-			break
-		}
-	}
-	return text
-}
+func wholeRunes(text string) string { return clip.Runes(text) }
 
 // Reply returns the last message of the run that took an input: what a client that sends the
 // same input again is given. ok is false while it is in work.

@@ -76,6 +76,28 @@ func (s *Session) strategies() []compaction.Strategy {
 	return s.Strategies
 }
 
+// asked returns the strategies that are to plan for a view, none where nothing is to be done. A view within the limit
+// is for those with a limit of their own, and so is every view while the summariser rests; rests says that.
+func (s *Session) asked(ctx context.Context, v View, mode fitMode, hard bool) (list []compaction.Strategy, rests bool, err error) {
+	list = s.strategies()
+	if mode != fitAuto {
+		return list, false, nil
+	}
+	if s.settings().NoCompaction || !compaction.Due(list, v.View, s.Budget()) {
+		return nil, false, nil
+	}
+	if !s.Budget().Over(v.View) || hard {
+		return list, false, nil
+	}
+	if rests, err = s.cooling(ctx); !rests || err != nil {
+		return list, false, err
+	}
+	if list = compaction.Early(list); !compaction.Due(list, v.View, s.Budget()) {
+		list = nil
+	}
+	return list, true, nil
+}
+
 // narrowed are the strategies that are named. All of them, where nothing is named or what is was configured once
 // and is not any more: a conversation without any ends at its window.
 func narrowed(all []compaction.Strategy, names []string) []compaction.Strategy {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // hasty is a runtime whose deadlines have all passed.
@@ -36,7 +37,7 @@ func TestPackLate(t *testing.T) {
 		t.Fatal(err)
 	}
 	asked := compaction.Item{Message: tidemark.NewText(tidemark.User, "Where does the boathouse key hang?"), From: id, To: id, Source: tidemark.FromPerson}
-	v := View{Log: h.Log, View: compaction.View{Items: []compaction.Item{asked}}, Shown: []compaction.Replacement{{}}}
+	v := View{Seen: room.Seen{Log: h.Log, View: compaction.View{Items: []compaction.Item{asked}}, Shown: []compaction.Replacement{{}}}}
 	r := &run{ID: "r", Log: h.Log}
 	s.push(t.Context(), r, v)
 	if got := log.String(); !strings.Contains(got, "not found in time") || strings.Contains(got, "retrieve for the pack") || strings.Contains(got, "err=") {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/paging"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -17,7 +18,7 @@ func TestPagingTurnedOn(t *testing.T) {
 	d.reads(0, 14)
 	d.again(&compaction.Paging{})
 	d.say("hello")
-	record := func() session.Paged {
+	record := func() paging.Account {
 		t.Helper()
 		calls, err := d.Anatomies(t.Context(), 0, 1)
 		if err != nil || len(calls) == 0 || calls[0].Paging == nil {

@@ -10,8 +10,11 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/paging"
 	"github.com/tidemark-ai/tidemark/recall"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // recallTool is the session's own tool: the markers and stubs in the view name it.
@@ -85,7 +88,7 @@ func (s *Session) callRecall(ctx context.Context, r *run, c call) tidemark.Block
 				err = fmt.Errorf("entry %.40q…: an id has at most %d bytes: %w", in.Entry, maxID, tidemark.ErrInvalid)
 				break
 			}
-			id, block := readBlockID(in.Entry)
+			id, block := compaction.ReadHandle(in.Entry)
 			if block < 0 {
 				text, err = s.ReadEntry(ctx, id, in.Offset)
 				break
@@ -144,8 +147,8 @@ const (
 	toolRecalls = 8
 	// What a turn reads in all, entries included: about 50,000 tokens, and the last answer.
 	toolBytes = 200_000
-	maxID     = 100    // bytes of an entry's id, so that no other text is told back
-	toolPage  = 20_000 // bytes of an entry; what a call that is not done yet is taken to give
+	maxID     = 100           // bytes of an entry's id, so that no other text is told back
+	toolPage  = room.ToolPage // bytes of an entry; what a call that is not done yet is taken to give
 )
 
 // mayRecall refuses a search when a turn had as many as it may have, and a search or an entry when it was given as much
@@ -153,7 +156,7 @@ const (
 func (s *Session) mayRecall(ctx context.Context, r *run, c call, entry bool) error {
 	rows, err := s.DB.Query(ctx, `SELECT coalesce(sum(json_extract(call, '$.name') = ? AND coalesce(json_extract(call, '$.input.entry'), '') || coalesce(json_extract(call, '$.input.episode'), '') = ''), 0), coalesce(sum(CASE state WHEN 'done' THEN length(result) ELSE ? END), 0)
 		FROM calls WHERE run = ? AND (round < ? OR round = ? AND n < ?) AND json_extract(call, '$.name') IN (?, ?) LIMIT 1`,
-		recallTool.Name, toolPage, r.ID, r.Round, r.Round, c.N, recallTool.Name, faultTool.Name)
+		recallTool.Name, toolPage, r.ID, r.Round, r.Round, c.N, recallTool.Name, paging.FaultTool)
 	if err != nil {
 		return fmt.Errorf("recall: %w", err)
 	}

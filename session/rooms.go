@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
@@ -37,7 +38,7 @@ func (s *Session) ports() room.Ports {
 				h, err := s.head(ctx)
 				return h.Log, err
 			},
-			Segments: s.segments, Reaches: s.reaches, Logs: s.Logs, Settled: s.decided, Texts: s.findable, Words: s.wordy, MarksOf: s.marksOf,
+			Segments: s.segments, Reaches: s.reaches, Logs: s.Logs, Settled: s.decided, Texts: s.findable, Entry: s.entry, Messages: s.messages, TextAt: textAt, Words: s.wordy, MarksOf: s.marksOf,
 			Announce: func(ctx context.Context, log string, e tidemark.Event, stmts ...tidemark.Stmt) error {
 				if err := s.DB.Tx(ctx, append([]tidemark.Stmt{s.eventStmt(log, e)}, stmts...)); err != nil {
 					return err
@@ -50,7 +51,11 @@ func (s *Session) ports() room.Ports {
 			Outbox: func(id, kind string, payload any, after time.Duration) []tidemark.Stmt {
 				return []tidemark.Stmt{s.outboxStmt(id, kind, payload), s.dueStmt(dueOutbox, s.Runtime.Now().Add(after), "")}
 			}},
-		View: room.View{EvictedAt: s.evictedAt, Strategies: s.strategies, NoteRoom: s.noteRoom, Limit: func() tidemark.Tokens { return s.Budget().Limit() }},
+		View: room.View{EvictedAt: s.evictedAt, Strategies: s.strategies, Budget: s.Budget, NoteRoom: s.noteRoom,
+			Seen: func(ctx context.Context, log string) (room.Seen, error) {
+				v, err := s.view(ctx, log)
+				return v.Seen, err
+			}},
 		Voice: room.Voice{Event: s.eventStmt,
 			Happened: func(run string, e tidemark.Event) { s.hub.send(Notice{Type: NoticeEvent, Run: run, Event: &e}) },
 			Rests: func(run string, list []tidemark.Question, text string) {
@@ -296,6 +301,90 @@ func (s *Session) tuned(ctx context.Context, list []compaction.Strategy) ([]comp
 		return c.Tune(ctx, list)
 	}
 	return list, nil
+}
+
+// answerFirst has a room answer the calls of its tool, and returns the room, nil where there are none. A life that takes
+// the turn up later answers them the same.
+func (s *Session) answerFirst(ctx context.Context, r *run, calls []call) (room.Answerer, error) {
+	a, ok := Room[room.Answerer](s)
+	if !ok {
+		return nil, nil
+	}
+	var of []int
+	var ids []string
+	for i, name := 0, a.Answers(); i < len(calls) && name != ""; i++ {
+		if calls[i].Block.Name == name {
+			of, ids = append(of, i), append(ids, calls[i].ID)
+		}
+	}
+	if len(of) == 0 {
+		return nil, nil
+	}
+	told, err := a.Answer(ctx, r.Log, ids)
+	if err != nil {
+		return nil, err
+	}
+	for n, i := range of {
+		calls[i].told = told[n]
+	}
+	return a, nil
+}
+
+// planned is [compaction.Plan] with what a room knows of the log, where a strategy asks for it.
+func (s *Session) planned(ctx context.Context, log string, list []compaction.Strategy, v compaction.View, force bool) (act compaction.Act, err error) {
+	plan := func(v compaction.View) (err error) {
+		act, err = compaction.Plan(list, v, s.Budget(), force)
+		return err
+	}
+	if d, ok := Room[room.Divider](s); ok {
+		err = d.Divide(ctx, log, v, force, plan)
+	} else {
+		err = plan(v)
+	}
+	return act, err
+}
+
+// leftBy has a room say what a plan does to episodes, by the measure of the view before.
+func (s *Session) leftBy(ctx context.Context, p *plan, v View, after compaction.View, done *Compacted) error {
+	d, ok := Room[room.Divider](s)
+	if !ok {
+		return nil
+	}
+	after.Size = v.measure(v.Fixed + after.Tokens())
+	left, err := d.Left(ctx, p.Log, p.Act.By, v.View, after)
+	if err == nil && left != nil {
+		done.After, done.Episodes = after.Size, left
+	}
+	return err
+}
+
+// readEpisode is what the model reads of an episode of a log.
+func (s *Session) readEpisode(ctx context.Context, log, name string, offset int) (string, error) {
+	if t, ok := Room[room.EpisodeReader](s); ok {
+		return t.ReadEpisode(ctx, log, name, offset)
+	}
+	return "", fmt.Errorf("episode %.100q: %w", name, tidemark.ErrNotFound)
+}
+
+// advised adds to what is pushed what the model is told of a context that fills up. It is not stored, and what it
+// takes is counted where there is room for it only: a full window has the word all the same.
+func (s *Session) advised(r *run, v View) View {
+	text := r.over
+	if p, ok := Room[room.Pager](s); ok {
+		text = strings.TrimSpace(p.Advice(v.View) + "\n" + text)
+	}
+	if r.untidy != "" {
+		text, r.untidy = strings.TrimSpace(text+"\n"+r.untidy), ""
+	}
+	if text == "" {
+		return v
+	}
+	v.Size += tidemark.EstimateText(text)
+	if v.Pack != "" {
+		text = v.Pack + "\n\n" + text
+	}
+	v.Pack = text
+	return v
 }
 
 // Who recalled something.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
@@ -35,7 +36,7 @@ type run struct {
 	origins []tidemark.Origin          // of these, for those who wait for its answer
 	typing  func(to []tidemark.Origin) // shows them that it answers
 	partial string                     // what the model said before an abort
-	asked   wishes                     // what it asked for in the newest reply, beside what readers see
+	asked   compaction.Wishes          // what it asked for in the newest reply, beside what readers see
 	untidy  string                     // what of that was not done, for its next call
 	over    string                     // what its next call is told of a budget
 	counted bool                       // the provider was asked for the size of its view

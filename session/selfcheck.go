@@ -14,6 +14,7 @@ import (
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/clip"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // Bounds of a self-check. It is made before the next call of the model, so it costs a few queries and reads
@@ -128,7 +129,11 @@ func (s *Session) recount(ctx context.Context, log string, edits []tidemark.Edit
 	if !slices.ContainsFunc(edits, func(e tidemark.Edit) bool { _, ok := compaction.MarkerOf(e); return ok }) {
 		return nil
 	}
-	if there, err := s.made.Has(ctx, markedTables); !there || err != nil {
+	d, ok := Room[room.Divider](s)
+	if !ok {
+		return nil
+	}
+	if ever, err := d.Ever(ctx); !ever || err != nil {
 		return err
 	}
 	placed, err := s.place(ctx, []host.Mark{{ID: "planned", Seq: 1 << 53, Overlay: tidemark.Overlay{Edits: edits}}})

@@ -134,7 +134,6 @@ type Session struct {
 	windowing // of its models
 	offering  // of tools
 	reading   // of what was said
-	dividing  // of the work into episodes
 
 	skip     skipping // the turn whose words wait for its end
 	digested digests  // what was told of the words of the conversation

@@ -164,7 +164,7 @@ func (s *Session) Info(ctx context.Context) (tidemark.SessionInfo, error) {
 }
 
 // coreTables are those that a database has from their first row on.
-var coreTables = []room.Tables{artifactTables, pieceTables, markedTables, skipTables, unsoundTables, toolsetTables, snapshotTables}
+var coreTables = []room.Tables{artifactTables, pieceTables, skipTables, unsoundTables, toolsetTables, snapshotTables}
 
 // artifactTables hold the results of tools over a threshold, compressed, each once for a conversation and its
 // branches: the entry keeps the reference. Rows are 2 KB on average, of which an index of its own would
@@ -181,13 +181,6 @@ var pieceTables = room.Tables{Space: "session_pieces", Steps: []string{
 	`CREATE TABLE pieces(n INTEGER PRIMARY KEY, key TEXT NOT NULL, seq INTEGER NOT NULL, at INTEGER NOT NULL, size INTEGER NOT NULL, text BLOB NOT NULL)`,
 	`CREATE UNIQUE INDEX pieces_of ON pieces(seq, at)`,
 	`CREATE VIRTUAL TABLE piece_words USING fts5(home, terms, content='', tokenize="unicode61 remove_diacritics 0 tokenchars '_-./@'")`,
-}}
-
-// markedTables are there where the strategy episodes was in force once. short is what the operator was told last of how
-// far the view is over the budget.
-var markedTables = room.Tables{Space: "session_marked", Steps: []string{
-	`CREATE TABLE marked(log TEXT NOT NULL, n INTEGER NOT NULL, record TEXT NOT NULL, PRIMARY KEY(log, n)) WITHOUT ROWID`,
-	`CREATE TABLE marked_logs(log TEXT PRIMARY KEY, upto INTEGER NOT NULL, short INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID`,
 }}
 
 // skipTables are there from the first turn that might be skipped: without recall.reconcile there are none.

@@ -9,7 +9,9 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/episodes"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/paging"
 	"github.com/tidemark-ai/tidemark/room"
 	"github.com/tidemark-ai/tidemark/skill"
 )
@@ -128,11 +130,9 @@ func (s *Session) runTools(ctx context.Context, r *run) error {
 	if r.Round+1 >= s.settings().MaxRounds {
 		return fmt.Errorf("the turn made %d model calls, which is the bound (session.maxRounds): %w", r.Round+1, tidemark.ErrTooLarge)
 	}
-	marks := s.marks(calls)
-	if marks {
-		if err := s.answerMarks(ctx, r, calls); err != nil {
-			return err
-		}
+	answerer, err := s.answerFirst(ctx, r, calls)
+	if err != nil {
+		return err
 	}
 	results, err := s.runAll(ctx, r, calls)
 	if err != nil {
@@ -150,8 +150,8 @@ func (s *Session) runTools(ctx context.Context, r *run) error {
 	for _, c := range calls { // not before: who hears of a result looks for it in the log
 		s.hub.send(Notice{Type: NoticeResult, Run: r.ID, Text: c.Block.Name})
 	}
-	if marks {
-		s.noteMarks(ctx, r)
+	if answerer != nil {
+		answerer.Answered(ctx, r.Log)
 	}
 	return nil
 }
@@ -252,16 +252,17 @@ func (s *Session) resultOf(ctx context.Context, r *run, c call) tidemark.Block {
 	if !s.permits(name) {
 		return notPermitted(c)
 	}
-	if t, ok := own(name); ok && t.call != nil {
+	if t, ok := own(name); ok {
 		if _, offered := t.tool(s); offered || t.retold {
 			return t.call(s, ctx, r, c)
 		}
 	}
 	for _, x := range s.rooms {
-		if t, ok := x.(room.Tools); ok && slices.ContainsFunc(t.Tools(true), func(tool tidemark.Tool) bool { return tool.Name == name }) {
+		if t, ok := x.(room.Tools); ok && carries(t, name) {
 			fence := tidemark.Stmt{SQL: `UPDATE runs SET updated = ? WHERE id = ? AND owner = ? AND state = 'tools' AND log = ?`,
 				Args: []any{s.Runtime.Now().UnixMilli(), r.ID, r.owner, r.Log}, Want: 1}
-			return t.Call(ctx, room.Call{ID: c.ID, Input: c.Block.Input, By: fmt.Sprintf("%s/%d/%d", r.ID, r.Round, c.N), Log: r.Log, Origins: r.origins, Fence: fence})
+			return t.Call(ctx, room.Call{ID: c.ID, Tool: name, Input: c.Block.Input, By: fmt.Sprintf("%s/%d/%d", r.ID, r.Round, c.N), Log: r.Log, Origins: r.origins, Fence: fence,
+				May: func(ctx context.Context, search bool) error { return s.mayRecall(ctx, r, c, !search) }})
 		}
 	}
 	if s.Tools != nil && !s.agents(name) {
@@ -273,6 +274,12 @@ func (s *Session) resultOf(ctx context.Context, r *run, c call) tidemark.Block {
 		return tidemark.ToolResult(c.ID, "not run: schedules are the owner's, and it is not the owner who speaks in this turn.", true)
 	}
 	return s.Agent.Call(ctx, s.Scope(), c.Block)
+}
+
+// carries reports whether a room carries out calls of a tool.
+func carries(t room.Tools, name string) bool {
+	c, ok := t.(room.Carrier)
+	return ok && c.Carries(name) || slices.ContainsFunc(t.Tools(true), func(tool tidemark.Tool) bool { return tool.Name == name })
 }
 
 // scheduleTool is the agent's tool that has work done later, as the owner's.
@@ -317,7 +324,7 @@ func (s *Session) resultStmts(ctx context.Context, r *run, calls []call, results
 	e := tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(now)), Kind: tidemark.KindMessage, At: now, Tokens: tidemark.Estimate(m), Origin: tidemark.Origin{From: tidemark.FromTool}}
 	if !slices.ContainsFunc(calls, func(c call) bool { return !retold(c.Block.Name) }) {
 		e.Origin.Own = true
-		if slices.ContainsFunc(calls, func(c call) bool { t, _ := own(c.Block.Name); return t.back }) {
+		if slices.ContainsFunc(calls, func(c call) bool { t, _ := own(c.Block.Name); return t.back || c.Block.Name == paging.FaultTool }) {
 			e.Origin = tidemark.Origin{From: tidemark.FromRecall}
 		}
 	}
@@ -379,7 +386,7 @@ func backoff(attempt int, asked time.Duration) time.Duration {
 type ownTool struct {
 	name string
 	tool func(s *Session) (t tidemark.Tool, offered bool)
-	call func(s *Session, ctx context.Context, r *run, c call) tidemark.Block // nil: calls are answered before any runs
+	call func(s *Session, ctx context.Context, r *run, c call) tidemark.Block
 	// retold says that what it answers stands in the log already, so it is no memory of this conversation; the view may name
 	// such a tool when it is not offered any more, and it is still carried out.
 	retold bool
@@ -387,12 +394,9 @@ type ownTool struct {
 }
 
 // ownTools are all of them, in the order in which they are offered: those of rooms come behind the first.
-func ownTools() [5]ownTool {
+func ownTools() [2]ownTool {
 	return [...]ownTool{
 		{name: recallTool.Name, tool: (*Session).recallTool, call: (*Session).callRecall, retold: true, back: true},
-		{name: releaseTool.Name, tool: func(s *Session) (tidemark.Tool, bool) { return releaseTool, s.paging() != nil }, call: (*Session).callRelease, retold: true},
-		{name: faultTool.Name, tool: func(s *Session) (tidemark.Tool, bool) { return faultTool, s.paging() != nil }, call: (*Session).callFault, retold: true, back: true},
-		{name: delimiterTool.Name, tool: func(s *Session) (tidemark.Tool, bool) { return delimiterTool, s.episodic() != nil }, retold: true},
 		{name: delegateName, tool: (*Session).delegateTool, call: (*Session).callDelegate},
 	}
 }
@@ -410,8 +414,12 @@ func own(name string) (ownTool, bool) {
 // retold reports whether a tool answers with what stands elsewhere: then that is found there, and no memory of this
 // conversation.
 func retold(name string) bool {
+	switch name {
+	case paging.ReleaseTool, paging.FaultTool, episodes.ToolName, room.TaskTool, skill.Tool:
+		return true
+	}
 	t, _ := own(name)
-	return t.retold || name == room.TaskTool || name == skill.Tool
+	return t.retold
 }
 
 // pointing reports whether what leaves the view leaves pointers.

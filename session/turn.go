@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // turn is the path of a message: take up what waits, compute the view, compact it if it is over
@@ -225,9 +227,10 @@ func (s *Session) ask(ctx context.Context, r *run, view View) (tidemark.Reply, e
 
 // stream makes the call and passes on what arrives. said is the text so far, for an abort.
 func (s *Session) stream(ctx context.Context, r *run, view View) (reply tidemark.Reply, said string, err error) {
-	text := tags{on: s.cooperates()}
+	tidier, tidies := Room[room.Tidier](s)
+	text := tags{on: tidies && tidier.Cooperates()}
 	sent := false
-	r.asked = wishes{}
+	r.asked = compaction.Wishes{}
 	req := s.request(view)
 	defer func() {
 		said = text.said.String()
@@ -260,8 +263,8 @@ func (s *Session) stream(ctx context.Context, r *run, view View) (reply tidemark
 	reply.Call.Requested = req.Model
 	s.pass(r, text.end())
 	if text.on {
-		if reply.Message, r.asked = untagged(reply.Message); len(r.asked.blocks) > 0 && text.said.Len() == 0 && reply.Message.PlainText() == tidyOnly {
-			s.pass(r, tidyOnly)
+		if reply.Message, r.asked = compaction.Untagged(reply.Message); len(r.asked.Blocks) > 0 && text.said.Len() == 0 && reply.Message.PlainText() == compaction.TidyOnly {
+			s.pass(r, compaction.TidyOnly)
 		}
 	}
 	return reply, "", nil

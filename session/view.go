@@ -18,15 +18,13 @@ import (
 
 // View is what the model would see now.
 type View struct {
-	compaction.View
-	Log    string // session id
+	room.Seen
 	System string
 	Tools  []tidemark.Tool
-	Shown  []compaction.Replacement // the overlays that are in effect
-	Last   int64                    // position of the newest message
-	Until  int64                    // position up to which the log was read, overlays included
-	Anchor bool                     // Size rests on what the provider reported
-	Pack   string                   // what is pushed beside the messages, in the note; filled in for a call
+	Last   int64  // position of the newest message
+	Until  int64  // position up to which the log was read, overlays included
+	Anchor bool   // Size rests on what the provider reported
+	Pack   string // what is pushed beside the messages, in the note; filled in for a call
 
 	mark string // hash of the mark of System's memory, empty when that has none
 }
@@ -101,7 +99,7 @@ func (s *Session) viewOf(ctx context.Context, log string, now edits, admit func(
 		return View{}, fmt.Errorf("assemble view of %s: %w", log, err)
 	}
 	cv.Back, cv.Returned = now.back, now.again
-	v := View{View: cv, Log: log, Shown: shown}
+	v := View{Seen: room.Seen{View: cv, Log: log, Shown: shown}}
 	if len(entries) > 0 {
 		v.Last = entries[len(entries)-1].Seq
 	}

@@ -20,8 +20,10 @@ import (
 	"github.com/tidemark-ai/tidemark/reset"
 	"github.com/tidemark-ai/tidemark/room"
 	"github.com/tidemark-ai/tidemark/room/approvals"
+	episodic "github.com/tidemark-ai/tidemark/room/episodes"
 	"github.com/tidemark-ai/tidemark/room/occasion"
 	"github.com/tidemark-ai/tidemark/room/outbound"
+	"github.com/tidemark-ai/tidemark/room/pager"
 	"github.com/tidemark-ai/tidemark/room/reflection"
 	"github.com/tidemark-ai/tidemark/room/sittings"
 	"github.com/tidemark-ai/tidemark/room/snapshots"
@@ -164,7 +166,7 @@ var taskStates = map[string]task.State{"on": task.On, "off": task.Off}
 
 // Rooms returns what makes the rooms of a session.
 func Rooms(c *config.Config, rt tidemark.Runtime, network http.RoundTripper, courier tidemark.Courier) []room.Maker {
-	out := []room.Maker{outbound.Make(courier), occasion.Make(courier != nil), task.Make(taskStates[c.Recall.TaskState]), snapshots.Make, spool.Make,
+	out := []room.Maker{outbound.Make(courier), occasion.Make(courier != nil), task.Make(taskStates[c.Recall.TaskState]), snapshots.Make, spool.Make, pager.Make, episodic.Make,
 		approvals.Make(approvals.Config{Policy: c.Approval.Policy(), Expiry: time.Duration(c.Approval.ExpiryMinutes) * time.Minute,
 			Errand: cmp.Or(delegation(c.Delegation).Timeout, session.DefaultDelegateTime)})}
 	if c.Memory.Digest {
@@ -192,7 +194,7 @@ func Strategies(c *config.Config) []compaction.Strategy {
 	var out []compaction.Strategy
 	active := func(s compaction.Strategy) bool { return slices.Contains(c.Compaction.Strategies, s.Name()) }
 	if active(&compaction.Paging{}) {
-		out = append(out, pager(c.Compaction.Paging))
+		out = append(out, paged(c.Compaction.Paging))
 	}
 	if active(&compaction.Episodes{}) {
 		out = append(out, evictor(c.Compaction))
@@ -205,8 +207,8 @@ func Strategies(c *config.Config) []compaction.Strategy {
 	return out
 }
 
-// pager is the strategy paging, one for each session. The settings were checked when they were read.
-func pager(p config.Paging) *compaction.Paging {
+// paged is the strategy paging, one for each session. The settings were checked when they were read.
+func paged(p config.Paging) *compaction.Paging {
 	out := &compaction.Paging{Policy: p.Policy, Tau: p.Tau, MinBytes: cmp.Or(p.MinBytes, -1), Zones: p.Percents(),
 		Alone: !p.Cooperate} // there the zero value is the default
 	if rows, err := p.Rows(); err == nil && len(rows) > 0 {

@@ -7,11 +7,9 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/episodes"
 	"github.com/tidemark-ai/tidemark/proxy"
+	episodic "github.com/tidemark-ai/tidemark/room/episodes"
 	"github.com/tidemark-ai/tidemark/session"
 )
-
-// toldEpisodes is embedded by this name, since its list is called as its type is.
-type toldEpisodes = session.Episodes
 
 // getEpisodes tells what an agent's work is divided into, the newest of it, oldest first.
 func getEpisodes(c *request) (any, error) {
@@ -27,11 +25,11 @@ func getEpisodes(c *request) (any, error) {
 		return nil, err
 	}
 	out := struct {
-		toldEpisodes
-		Counts map[session.EpisodeState]int `json:"counts"` // of all
-		Total  int                          `json:"total"`
-		Next   int                          `json:"next,omitempty"`
-	}{v, map[session.EpisodeState]int{}, len(v.Episodes), 0}
+		episodic.Overview
+		Counts map[episodic.State]int `json:"counts"` // of all
+		Total  int                    `json:"total"`
+		Next   int                    `json:"next,omitempty"`
+	}{v, map[episodic.State]int{}, len(v.Episodes), 0}
 	for _, e := range v.Episodes {
 		out.Counts[e.State]++
 	}
@@ -69,17 +67,27 @@ func readEpisode(c *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var page session.EpisodeText
-	if of {
-		all := make([]*episodes.Episode, len(v.States))
-		for i := range all {
-			all[i] = v.States[i].Episode
-		}
-		page, err = s.EpisodeTextOf(c.r.Context(), v.Log, all, name, int(offset))
-	} else {
-		page, err = s.EpisodeText(c.r.Context(), name, int(offset))
+	r, err := dividedOf(s)
+	switch {
+	case err != nil:
+		return nil, err
+	case !of:
+		return r.Read(c.r.Context(), name, int(offset))
 	}
-	return page, err
+	all := make([]*episodes.Episode, len(v.States))
+	for i := range all {
+		all[i] = v.States[i].Episode
+	}
+	return r.ReadOf(c.r.Context(), v.Log, all, name, int(offset))
+}
+
+// dividedOf is what knows the episodes of a conversation.
+func dividedOf(s *session.Session) (*episodic.Room, error) {
+	r, ok := session.Room[*episodic.Room](s)
+	if !ok {
+		return nil, fmt.Errorf("episodes of %s: its host keeps none: %w", s.Key, tidemark.ErrUnavailable)
+	}
+	return r, nil
 }
 
 // clientsEpisodes are those of a client's conversation; of is false for one of our own.
@@ -99,31 +107,20 @@ func clientsEpisodes(c *request, s *session.Session) (v proxy.EpisodesTold, of b
 
 // episodesOf are the episodes of a session. Those of a client's conversation only the proxy knows, since what the model marks
 // there never reaches the client, nor its log.
-func episodesOf(c *request, s *session.Session) (session.Episodes, error) {
+func episodesOf(c *request, s *session.Session) (episodic.Overview, error) {
 	ctx := c.r.Context()
 	v, of, err := clientsEpisodes(c, s)
 	if err != nil {
-		return session.Episodes{}, err
+		return episodic.Overview{}, err
 	}
-	if !of {
-		return s.Episodes(ctx)
+	r, err := dividedOf(s)
+	switch {
+	case err != nil:
+		return episodic.Overview{}, err
+	case !of:
+		return r.Overview(ctx)
 	}
-	out := session.Episodes{Session: v.Log, Enabled: v.Enabled, Budget: v.Budget, LowWater: v.LowWater, Size: v.Size, Short: v.Short, Active: v.Open, Episodes: []session.EpisodeTold{}}
-	for _, st := range v.States {
-		e := st.Episode
-		t := session.EpisodeTold{N: e.N, Name: e.Name, Type: e.Type, Dependencies: e.Dependencies, Description: e.Description, Read: e.Read, Changed: e.Changed,
-			Calls: e.Calls, Tokens: e.Tokens, Standing: min(st.Tokens, e.Tokens), State: session.EpisodeWhole, From: e.Entry, To: e.Last}
-		switch {
-		case e.Open && e.Type != episodes.Unmarked:
-			t.State = session.EpisodeOpen
-		case st.Gone:
-			t.State = session.EpisodeGone
-		case v.Part[e.N]:
-			t.State = session.EpisodePartial
-		case e.Early && v.Prologue:
-			t.State = session.EpisodePrologue
-		}
-		out.Episodes = append(out.Episodes, t)
-	}
-	return out, s.TellTimes(ctx, out.Episodes)
+	out := episodic.Overview{Session: v.Log, Enabled: v.Enabled, Budget: v.Budget, LowWater: v.LowWater, Size: v.Size, Short: v.Short, Active: v.Open,
+		Episodes: episodic.List(v.States, v.Part, v.Prologue)}
+	return out, r.TellTimes(ctx, out.Episodes)
 }

@@ -27,8 +27,10 @@ import (
 	"github.com/tidemark-ai/tidemark/provider/offline"
 	"github.com/tidemark-ai/tidemark/room"
 	"github.com/tidemark-ai/tidemark/room/approvals"
+	episodic "github.com/tidemark-ai/tidemark/room/episodes"
 	"github.com/tidemark-ai/tidemark/room/occasion"
 	"github.com/tidemark-ai/tidemark/room/outbound"
+	"github.com/tidemark-ai/tidemark/room/pager"
 	"github.com/tidemark-ai/tidemark/room/snapshots"
 	"github.com/tidemark-ai/tidemark/room/spool"
 	"github.com/tidemark-ai/tidemark/room/task"
@@ -81,7 +83,7 @@ func (a *actors) Session(ctx context.Context, key tidemark.Key, create bool) (*s
 	}
 	probe := a.metrics.Probe()
 	c := session.Config{Key: key, DB: a.db, Blobs: a.blobs, Provider: probe.Provider(a.provider), Agent: ag,
-		Runtime: a.rt, Settings: a.settings, Observe: probe.Observe, Tools: a.tools, Rooms: []room.Maker{outbound.Make(nil), occasion.Make(false), task.Make(task.Auto), snapshots.Make, spool.Make, approvals.Make(a.approvals)}}
+		Runtime: a.rt, Settings: a.settings, Observe: probe.Observe, Tools: a.tools, Rooms: []room.Maker{outbound.Make(nil), occasion.Make(false), task.Make(task.Auto), snapshots.Make, spool.Make, pager.Make, approvals.Make(a.approvals), episodic.Make}}
 	if a.planning != nil {
 		c.Strategies = a.planning()
 	}

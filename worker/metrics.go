@@ -152,8 +152,10 @@ func (p *Probe) weigh(e *tidemark.Event) {
 		p.m.Add(nameCompact, 1)
 	}
 	var c struct {
-		Short    tidemark.Tokens      `json:"shortTokens"`
-		Episodes session.EpisodesLeft `json:"episodes"`
+		Short    tidemark.Tokens `json:"shortTokens"`
+		Episodes struct {
+			Short tidemark.Tokens `json:"shortTokens"`
+		} `json:"episodes"`
 	}
 	if len(e.Data) == 0 || json.Unmarshal(e.Data, &c) != nil {
 		return

@@ -14,6 +14,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/cmd/cli"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/paging"
 	"github.com/tidemark-ai/tidemark/room/reflection"
 	"github.com/tidemark-ai/tidemark/session"
 )
@@ -310,11 +311,11 @@ func proxiedRows(calls []session.Anatomy) [][]string {
 }
 
 // left is how much left with a request: results, garbage, inputs and images.
-func left(p session.Paged) int { return p.Evicted + p.Collected + p.Inputs + p.Images }
+func left(p paging.Account) int { return p.Evicted + p.Collected + p.Inputs + p.Images }
 
-func paged(a session.Anatomy) session.Paged {
+func paged(a session.Anatomy) paging.Account {
 	if a.Paging == nil {
-		return session.Paged{}
+		return paging.Account{}
 	}
 	return *a.Paging
 }

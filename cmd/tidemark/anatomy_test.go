@@ -107,7 +107,7 @@ func TestPromptAndEntryWhole(t *testing.T) {
 func TestProxiedAnatomy(t *testing.T) {
 	a := session.Anatomy{N: 7, Model: "m", Stop: "end_turn", Size: 9156, Limit: 30_000, Window: 30_000, Full: 30.5, Events: 41, Usage: tidemark.Usage{Input: 1000, CacheRead: 9000, Output: 50},
 		Proxy:  &session.Proxied{Treatment: "page", Untouched: "the API refused the edited request", Legs: 8, First: 9100, Phantom: 7, Trimmed: 12},
-		Paging: &session.Paged{Zone: "advisory", Stubs: 5, Out: 30_000, Evicted: 2, Inputs: 1, In: 60_000, Sent: 30_000, Faults: []paging.Faulted{{Path: "a.go"}}}}
+		Paging: &paging.Account{Zone: "advisory", Stubs: 5, Out: 30_000, Evicted: 2, Inputs: 1, In: 60_000, Sent: 30_000, Faults: []paging.Faulted{{Path: "a.go"}}}}
 	rows := anatomyRows([]session.Anatomy{a})
 	got := map[string]string{}
 	for i, name := range rows[0] {

@@ -10,18 +10,15 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/cmd/cli"
-	"github.com/tidemark-ai/tidemark/session"
+	episodic "github.com/tidemark-ai/tidemark/room/episodes"
 )
-
-// episodesTold is embedded by this name, since its list is called as its type is.
-type episodesTold = session.Episodes
 
 // episodesShown is what GET …/episodes answers.
 type episodesShown struct {
-	episodesTold
-	Counts map[session.EpisodeState]int `json:"counts"`
-	Total  int                          `json:"total"`
-	Next   int                          `json:"next,omitempty"`
+	episodic.Overview
+	Counts map[episodic.State]int `json:"counts"`
+	Total  int                    `json:"total"`
+	Next   int                    `json:"next,omitempty"`
 }
 
 // Bounds of what is drawn at once without --all, and of a picture.
@@ -66,11 +63,11 @@ func readAlone(m *cli.Main, whole string) error {
 func readEpisode(ctx context.Context, m *cli.Main, key, name string) error {
 	return with(ctx, m, func(c *client) error {
 		var text strings.Builder
-		var page session.EpisodeText
+		var page episodic.Text
 		for {
 			query := url.Values{"episode": {name}, "offset": {strconv.Itoa(page.Next)}}
 			at := page.Next
-			page = session.EpisodeText{}
+			page = episodic.Text{}
 			if err := c.Get(ctx, cli.SessionPath(key, "/recall?"+query.Encode()), &page); err != nil {
 				return err
 			}
@@ -92,15 +89,15 @@ func readEpisode(ctx context.Context, m *cli.Main, key, name string) error {
 
 // episodeStates are the states in the order of a legend: the mark in a text, and the words.
 var episodeStates = []struct {
-	state       session.EpisodeState
+	state       episodic.State
 	mark, words string
 }{
-	{session.EpisodeOpen, "▶", "open"}, {session.EpisodeWhole, "●", "in the context"}, {session.EpisodePartial, "◐", "partly evicted"},
-	{session.EpisodeGone, "○", "evicted"}, {session.EpisodePrologue, "■", "prologue"},
+	{episodic.Open, "▶", "open"}, {episodic.Whole, "●", "in the context"}, {episodic.Partial, "◐", "partly evicted"},
+	{episodic.Gone, "○", "evicted"}, {episodic.Prologue, "■", "prologue"},
 }
 
 // tellState returns the mark of a state.
-func tellState(state session.EpisodeState) string {
+func tellState(state episodic.State) string {
 	for _, s := range episodeStates {
 		if s.state == state {
 			return s.mark
@@ -111,12 +108,12 @@ func tellState(state session.EpisodeState) string {
 
 // episodeRow is a line of the drawing: an episode, or several in a row that are told together.
 type episodeRow struct {
-	list   []session.EpisodeTold
+	list   []episodic.Told
 	folded bool // old ones that are out; else unmarked work
 }
 
 // one returns the episode of a row that has one.
-func (r *episodeRow) one() *session.EpisodeTold {
+func (r *episodeRow) one() *episodic.Told {
 	if len(r.list) == 1 && !r.folded {
 		return &r.list[0]
 	}
@@ -132,11 +129,11 @@ func (r *episodeRow) sums() (standing, tokens tidemark.Tokens, calls int) {
 }
 
 // stands is what stands of an episode: of all that it brought at most, since blocks are counted one by one.
-func stands(e *session.EpisodeTold) tidemark.Tokens { return min(e.Standing, e.Tokens) }
+func stands(e *episodic.Told) tidemark.Tokens { return min(e.Standing, e.Tokens) }
 
 // episodeRows makes rows: unmarked work in a row that is in one state is one, and where there are more than most, so are
 // episodes that are out, and then the oldest.
-func episodeRows(list []session.EpisodeTold, most int) []episodeRow {
+func episodeRows(list []episodic.Told, most int) []episodeRow {
 	var rows []episodeRow
 	for _, e := range list {
 		if n := len(rows); n > 0 && e.Type == "" {
@@ -145,14 +142,14 @@ func episodeRows(list []session.EpisodeTold, most int) []episodeRow {
 				continue
 			}
 		}
-		rows = append(rows, episodeRow{list: []session.EpisodeTold{e}})
+		rows = append(rows, episodeRow{list: []episodic.Told{e}})
 	}
 	if len(rows) <= most {
 		return rows
 	}
 	const fresh = 3 // a third of the rows are the newest, whatever became of them
 	rows = foldRows(rows, func(i int, r episodeRow) bool {
-		return i < len(rows)-most/fresh && r.list[0].State == session.EpisodeGone
+		return i < len(rows)-most/fresh && r.list[0].State == episodic.Gone
 	})
 	if n := len(rows) - most; n > 0 {
 		rows = foldRows(rows, func(i int, _ episodeRow) bool { return i <= n })
@@ -198,7 +195,7 @@ func tellFolded(r *episodeRow) string {
 }
 
 // tellEpisode says what came of an episode: what was learned, else what it changed or read.
-func tellEpisode(e *session.EpisodeTold) string {
+func tellEpisode(e *episodic.Told) string {
 	files := func(what string, list []string) string {
 		if len(list) == 0 {
 			return ""
@@ -300,7 +297,7 @@ func episodeTable(v episodesShown, most int) [][]string {
 }
 
 // dependsOn names what an episode depends on: by number, and by name what is not in the table.
-func dependsOn(e *session.EpisodeTold, numbers map[string]int) string {
+func dependsOn(e *episodic.Told, numbers map[string]int) string {
 	var parts []string
 	for _, d := range e.Dependencies {
 		if n := numbers[d]; n > 0 {

@@ -13,27 +13,27 @@ import (
 	"github.com/tidemark-ai/tidemark/cmd/cli"
 	"github.com/tidemark-ai/tidemark/episodes"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/session"
+	episodic "github.com/tidemark-ai/tidemark/room/episodes"
 )
 
 // someEpisodes are episodes of each kind in each state.
 func someEpisodes() episodesShown {
-	list := []session.EpisodeTold{
-		{Type: episodes.Unmarked, Calls: 2, Tokens: 900, Standing: 900, State: session.EpisodePrologue, Read: []string{"README.md"}},
-		{Name: "auth flow", Type: episodes.Exploration, Calls: 14, Tokens: 18_200, State: session.EpisodeGone, Description: "Tokens are checked in auth.go <before> the handler & cached", Read: []string{"auth.go"}},
-		{Name: "token cache", Type: episodes.Exploration, Calls: 6, Tokens: 9_100, Standing: 3_000, State: session.EpisodePartial, Description: "The cache has no bound"},
-		{Name: "bound the cache", Type: episodes.Action, Dependencies: []string{"token cache"}, Calls: 9, Tokens: 6_000, State: session.EpisodeGone, Changed: []string{"cache.go", "cache_test.go"}},
-		{Type: episodes.Unmarked, Calls: 3, Tokens: 700, Standing: 700, State: session.EpisodeWhole},
-		{Type: episodes.Unmarked, Calls: 1, Tokens: 200, Standing: 210, State: session.EpisodeWhole},
-		{Name: "リフレッシュ", Type: episodes.Exploration, Calls: 3, Tokens: 2_400, Standing: 2_400, State: session.EpisodeWhole, Description: "Refresh is a second request"},
-		{Name: "one check", Type: episodes.Action, Dependencies: []string{"auth flow", "リフレッシュ"}, Calls: 5, Tokens: 4_000, Standing: 4_000, State: session.EpisodeWhole, Changed: []string{"auth.go"}},
-		{Name: "mend the rest", Type: episodes.Action, Dependencies: []string{"token cache", "from before"}, Calls: 5, Tokens: 4_000, Standing: 4_000, State: session.EpisodeOpen},
+	list := []episodic.Told{
+		{Type: episodes.Unmarked, Calls: 2, Tokens: 900, Standing: 900, State: episodic.Prologue, Read: []string{"README.md"}},
+		{Name: "auth flow", Type: episodes.Exploration, Calls: 14, Tokens: 18_200, State: episodic.Gone, Description: "Tokens are checked in auth.go <before> the handler & cached", Read: []string{"auth.go"}},
+		{Name: "token cache", Type: episodes.Exploration, Calls: 6, Tokens: 9_100, Standing: 3_000, State: episodic.Partial, Description: "The cache has no bound"},
+		{Name: "bound the cache", Type: episodes.Action, Dependencies: []string{"token cache"}, Calls: 9, Tokens: 6_000, State: episodic.Gone, Changed: []string{"cache.go", "cache_test.go"}},
+		{Type: episodes.Unmarked, Calls: 3, Tokens: 700, Standing: 700, State: episodic.Whole},
+		{Type: episodes.Unmarked, Calls: 1, Tokens: 200, Standing: 210, State: episodic.Whole},
+		{Name: "リフレッシュ", Type: episodes.Exploration, Calls: 3, Tokens: 2_400, Standing: 2_400, State: episodic.Whole, Description: "Refresh is a second request"},
+		{Name: "one check", Type: episodes.Action, Dependencies: []string{"auth flow", "リフレッシュ"}, Calls: 5, Tokens: 4_000, Standing: 4_000, State: episodic.Whole, Changed: []string{"auth.go"}},
+		{Name: "mend the rest", Type: episodes.Action, Dependencies: []string{"token cache", "from before"}, Calls: 5, Tokens: 4_000, Standing: 4_000, State: episodic.Open},
 	}
 	return shownOf(list)
 }
 
-func shownOf(list []session.EpisodeTold) episodesShown {
-	v := episodesShown{episodesTold{Enabled: true, Budget: 80_000, LowWater: 60_000, Size: 72_000, Episodes: list}, map[session.EpisodeState]int{}, len(list), 0}
+func shownOf(list []episodic.Told) episodesShown {
+	v := episodesShown{episodic.Overview{Enabled: true, Budget: 80_000, LowWater: 60_000, Size: 72_000, Episodes: list}, map[episodic.State]int{}, len(list), 0}
 	for i := range list {
 		list[i].N = i + 1
 		v.Counts[list[i].State]++
@@ -82,14 +82,14 @@ func TestEpisodesHead(t *testing.T) {
 
 // manyEpisodes are n episodes of which all but the newest ten are out.
 func manyEpisodes(n int) episodesShown {
-	var list []session.EpisodeTold
+	var list []episodic.Told
 	for i := range n {
-		e := session.EpisodeTold{Name: fmt.Sprint("look ", i), Type: episodes.Exploration, Tokens: 1_000, State: session.EpisodeGone, Description: "seen"}
+		e := episodic.Told{Name: fmt.Sprint("look ", i), Type: episodes.Exploration, Tokens: 1_000, State: episodic.Gone, Description: "seen"}
 		if i%2 == 1 {
 			e.Type, e.Name, e.Description, e.Dependencies = episodes.Action, fmt.Sprint("do ", i), "", []string{fmt.Sprint("look ", i-1)}
 		}
 		if i >= n-10 {
-			e.State, e.Standing = session.EpisodeWhole, e.Tokens
+			e.State, e.Standing = episodic.Whole, e.Tokens
 		}
 		list = append(list, e)
 	}
@@ -99,10 +99,10 @@ func manyEpisodes(n int) episodesShown {
 // TestEpisodesFolded: of hundreds the old ones that are out are one row; each is told, or counted, once.
 func TestEpisodesFolded(t *testing.T) {
 	for _, n := range []int{1, 59, 60, 61, 400, 5_000} {
-		for _, kept := range []session.EpisodeState{session.EpisodeGone, session.EpisodeWhole} { // whole: nothing may be folded as out
+		for _, kept := range []episodic.State{episodic.Gone, episodic.Whole} { // whole: nothing may be folded as out
 			v := manyEpisodes(n)
 			for i := range v.Episodes {
-				if kept == session.EpisodeWhole {
+				if kept == episodic.Whole {
 					v.Episodes[i].State = kept
 				}
 			}
@@ -172,7 +172,7 @@ func TestEpisodesCommand(t *testing.T) {
 
 // TestEpisodeReadBack: all pages of an episode are read, and a key that is empty is told as such before anything is asked.
 func TestEpisodeReadBack(t *testing.T) {
-	pages := []session.EpisodeText{{Episode: `action "mend"`, Text: "one\n", Next: 4}, {Episode: `action "mend"`, Text: "two\x1b[31m\n"}}
+	pages := []episodic.Text{{Episode: `action "mend"`, Text: "one\n", Next: 4}, {Episode: `action "mend"`, Text: "two\x1b[31m\n"}}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
 		if r.URL.Path != "/v1/sessions/main/recall" || q.Get("episode") != "mend" {

@@ -26,6 +26,19 @@ func Bytes(text string, most int) string {
 	return strings.ToValidUTF8(text[:most], "")
 }
 
+// Runes leaves out the beginning of a character that a text was cut through.
+func Runes(text string) string {
+	for n := 1; n < utf8.UTFMax && n < len(text); n++ {
+		if from := len(text) - n; utf8.RuneStart(text[from]) {
+			if !utf8.FullRuneInString(text[from:]) {
+				return text[:from]
+			}
+			break
+		}
+	}
+	return text
+}
+
 // Words is a text with one blank between its words, so that what somebody else wrote cannot look like lines of ours.
 func Words(s string) string { return strings.Join(strings.Fields(s), " ") }
 

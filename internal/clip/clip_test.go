@@ -13,3 +13,11 @@ func TestTo(t *testing.T) {
 		}
 	}
 }
+
+func TestRunes(t *testing.T) {
+	for _, c := range []struct{ s, want string }{{"tide", "tide"}, {"aé", "aé"}, {"a\xc3", "a"}, {"a\xe3\x83", "a"}, {"a\xf0\x9f\x98", "a"}, {"\xc3", "\xc3"}, {"a\x80", "a\x80"}, {"", ""}} {
+		if got := Runes(c.s); got != c.want {
+			t.Errorf("%q: %q, want %q", c.s, got, c.want)
+		}
+	}
+}

@@ -129,7 +129,7 @@ func (s *Room) Tuned(ctx context.Context) (Tuning, error) {
 	if err := json.Unmarshal(rows[0].Bytes(0), &t); err != nil {
 		return t, fmt.Errorf("read tuning of %s: %w", s.Key, err)
 	}
-	return t.within(s.Limit()), nil
+	return t.within(s.Budget().Limit()), nil
 }
 
 // Reflected is the data of a reflection event.
@@ -170,7 +170,7 @@ func (s *Room) retune(ctx context.Context, log string, edits []tidemark.Edit) er
 			e.Events, e.Tokens = e.Events+m.Count, e.Tokens+m.Tokens
 		}
 	}
-	limit := s.Limit()
+	limit := s.Budget().Limit()
 	after := tune(e, limit)
 	if after.same(before) {
 		return nil

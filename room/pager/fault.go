@@ -1,4 +1,4 @@
-package session
+package pager
 
 import (
 	"context"
@@ -14,10 +14,11 @@ import (
 	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/paging"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
-// faultTool brings back what left the context as it was stored, by the name of the file.
-var faultTool = tidemark.Tool{
+// FaultTool brings back what left the context as it was stored, by the name of the file.
+var FaultTool = tidemark.Tool{
 	Name: paging.FaultTool,
 	Description: "Read back what left the context, as it was stored, by file or by handle, without running the tool again. " +
 		"It says if the file was changed since.",
@@ -27,30 +28,30 @@ var faultTool = tidemark.Tool{
 
 // Bounds of what it answers.
 const (
-	faultBytes  = 2 * toolPage // of all texts together
+	faultBytes  = 2 * room.ToolPage // of all texts together
 	faultCopies = 8
 	faultScan   = 4000 // later messages that are looked at for changes of a file
 )
 
-// callFault answers a call of memory_fault.
-func (s *Session) callFault(ctx context.Context, r *run, c call) tidemark.Block {
+// fault answers a call of memory_fault.
+func (s *Room) fault(ctx context.Context, c room.Call) tidemark.Block {
 	var in struct {
 		Paths []string `json:"paths"`
 	}
-	err := json.Unmarshal(c.Block.Input, &in)
+	err := json.Unmarshal(c.Input, &in)
 	if err != nil || len(in.Paths) == 0 {
 		err = fmt.Errorf("input: want {\"paths\":[\"FILE or HANDLE\"]}: %w", errors.Join(err, tidemark.ErrInvalid))
 	} else {
-		err = s.mayRecall(ctx, r, c, true)
+		err = c.May(ctx, false)
 	}
-	var v View
+	var v room.Seen
 	if err == nil {
-		v, err = s.view(ctx, r.Log)
+		v, err = s.Seen(ctx, c.Log)
 	}
 	if err != nil {
 		return tidemark.ToolResult(c.ID, err.Error(), true)
 	}
-	out := faulted{room: faultBytes}
+	out := faulted{left: faultBytes}
 	for _, name := range in.Paths[:min(len(in.Paths), paging.MaxHandles)] {
 		if err := s.faultOne(ctx, v, name, &out); err != nil {
 			return tidemark.ToolResult(c.ID, err.Error(), true)
@@ -65,7 +66,7 @@ func (s *Session) callFault(ctx context.Context, r *run, c call) tidemark.Block 
 // faulted is an answer in the making.
 type faulted struct {
 	content []tidemark.Block
-	room    int // bytes that are left
+	left    int // bytes that are left
 	copies  int
 	media   int // bytes of images and documents
 }
@@ -86,7 +87,7 @@ func (f *faulted) result(call string) tidemark.Block {
 }
 
 // faultOne adds what the log has of one name.
-func (s *Session) faultOne(ctx context.Context, v View, name string, out *faulted) error {
+func (s *Room) faultOne(ctx context.Context, v room.Seen, name string, out *faulted) error {
 	copies, err := s.copies(ctx, v, name)
 	if err != nil {
 		return err
@@ -98,7 +99,7 @@ func (s *Session) faultOne(ctx context.Context, v View, name string, out *faulte
 	}
 	for _, k := range copies {
 		handle := compaction.Handle(k.Entry, k.Block)
-		if out.copies == faultCopies || out.room < 1000 {
+		if out.copies == faultCopies || out.left < 1000 {
 			out.say(fmt.Sprintf("%s (%s): no room left in this answer, ask for it alone.", shown, handle))
 			continue
 		}
@@ -116,15 +117,15 @@ func (s *Session) faultOne(ctx context.Context, v View, name string, out *faulte
 const maxTold = 200
 
 // copies are what a handle names, or what of a path is out of the view, else its newest copy.
-func (s *Session) copies(ctx context.Context, v View, name string) ([]compaction.Copy, error) {
+func (s *Room) copies(ctx context.Context, v room.Seen, name string) ([]compaction.Copy, error) {
 	if len(name) <= maxID {
-		id, block := readBlockID(strings.TrimPrefix(name, "block:"))
-		m, err := s.entry(ctx, id)
+		id, block := compaction.ReadHandle(strings.TrimPrefix(name, "block:"))
+		m, err := s.Entry(ctx, id)
 		if err != nil && !errors.Is(err, tidemark.ErrNotFound) {
 			return nil, err
 		}
 		if err == nil && block < len(m.Content) {
-			e, err := s.log.Entry(ctx, id)
+			e, err := s.Log.Entry(ctx, id)
 			if err != nil {
 				return nil, err
 			}
@@ -137,30 +138,27 @@ func (s *Session) copies(ctx context.Context, v View, name string) ([]compaction
 			return out, nil
 		}
 	}
-	t := s.tidier()
-	if t == nil || name == "" || len(name) > maxFaultPath {
+	p := s.strategy()
+	if p == nil || name == "" || len(name) > maxPath {
 		return nil, nil
 	}
-	return t.Copies(v.View, s.Budget(), name), nil
+	return p.Copies(v.View, s.Budget(), name), nil
 }
 
-// maxFaultPath bounds a path that is looked for.
-const maxFaultPath = 4096
-
 // fileOf returns the file that a call, or the call of a result, names.
-func (s *Session) fileOf(v View, b tidemark.Block) string {
+func (s *Room) fileOf(v room.Seen, b tidemark.Block) string {
 	id := b.ID
 	if b.Type == tidemark.TypeToolResult {
 		id = b.ToolUseID
 	}
-	t := s.tidier()
-	if id == "" || t == nil {
+	p := s.strategy()
+	if id == "" || p == nil {
 		return ""
 	}
 	for i := range v.Items {
 		for _, c := range v.Items[i].Message.Content {
 			if c.Type == tidemark.TypeToolUse && c.ID == id {
-				files, _ := t.Path(c)
+				files, _ := p.Path(c)
 				return files[0]
 			}
 		}
@@ -169,10 +167,14 @@ func (s *Session) fileOf(v View, b tidemark.Block) string {
 }
 
 // faultCopy adds one copy: first whether it is old, then when it was stored, then what it is.
-func (s *Session) faultCopy(ctx context.Context, log, name string, k compaction.Copy, out *faulted) error {
-	text, media, err := s.blockOf(ctx, k.Entry, k.Block)
+func (s *Room) faultCopy(ctx context.Context, log, name string, k compaction.Copy, out *faulted) error {
+	m, err := s.Entry(ctx, k.Entry)
+	if err != nil {
+		return err
+	}
+	text, media, err := compaction.BlockOf(k.Entry, m, k.Block)
 	if err == nil && len(media) > 0 {
-		_, err = withMedia("", "", media)
+		_, err = compaction.WithMedia("", "", media)
 	}
 	if err != nil {
 		return err
@@ -190,37 +192,37 @@ func (s *Session) faultCopy(ctx context.Context, log, name string, k compaction.
 			head = fmt.Sprintf("Perhaps out of date: much happened since, and only %d later messages were looked at.\n", faultScan)
 		}
 	}
-	head += fmt.Sprintf("%s (%s), stored %s", name, compaction.Handle(k.Entry, k.Block), k.At.In(s.settings().Zone).Format("2006-01-02 15:04:05 MST"))
+	head += fmt.Sprintf("%s (%s), stored %s", name, compaction.Handle(k.Entry, k.Block), k.At.In(s.Zone()).Format("2006-01-02 15:04:05 MST"))
 	if !k.Out {
 		head += "; it is in the context still"
 	}
-	if most := min(out.room, toolPage); len(text) > most {
-		page := wholeRunes(text[:most])
+	if most := min(out.left, room.ToolPage); len(text) > most {
+		page := clip.Runes(text[:most])
 		text = page + fmt.Sprintf("\n[%d of %d bytes; recall with {\"entry\": %q, \"offset\": %d} reads on]", len(page), len(text), compaction.Handle(k.Entry, k.Block), len(page))
 	}
 	size := 0
 	for _, m := range media {
 		size += len(m.AppendJSON(nil))
 	}
-	if out.media += size; size > 0 && out.media > maxResult/2 {
+	if out.media += size; size > 0 && out.media > compaction.RecallBytes/2 {
 		return fmt.Errorf("its images have no room beside the others, ask for it alone: %w", tidemark.ErrTooLarge)
 	}
 	out.say(head + ":\n" + text)
 	out.content = append(out.content, media...)
-	out.room -= len(text)
+	out.left -= len(text)
 	out.copies++
 	return nil
 }
 
 // changedSince says which call changed a file behind a position of the log; whole is false when not all of it was
 // looked at.
-func (s *Session) changedSince(ctx context.Context, log, file string, seq int64) (by string, whole bool, err error) {
-	t := s.tidier()
-	if t == nil {
+func (s *Room) changedSince(ctx context.Context, log, file string, seq int64) (by string, whole bool, err error) {
+	p := s.strategy()
+	if p == nil {
 		return "", true, nil
 	}
 	n := 0
-	for e, err := range s.messages(ctx, log, host.Range{From: seq + 1, To: 1 << 53}) {
+	for e, err := range s.Messages(ctx, log, host.Range{From: seq + 1, To: room.LogEnd}) {
 		if err != nil {
 			return "", false, err
 		}
@@ -235,9 +237,9 @@ func (s *Session) changedSince(ctx context.Context, log, file string, seq int64)
 			if b.Type != tidemark.TypeToolUse {
 				continue
 			}
-			files, changes := t.Path(b)
+			files, changes := p.Path(b)
 			if changes && slices.Contains(files, path.Clean(file)) {
-				by = fmt.Sprintf("%s at %s", clip.Line(b.Name, faultedName), e.At.In(s.settings().Zone).Format("2006-01-02 15:04:05 MST"))
+				by = fmt.Sprintf("%s at %s", clip.Line(b.Name, faultedName), e.At.In(s.Zone()).Format("2006-01-02 15:04:05 MST"))
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-package session
+package episodes
 
 import (
 	"context"
@@ -9,40 +9,41 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/episodes"
 	"github.com/tidemark-ai/tidemark/host"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/room"
 )
 
-// EpisodeText is a page of an episode as it stands in the log.
-type EpisodeText struct {
+// Text is a page of an episode as it stands in the log.
+type Text struct {
 	Episode string `json:"episode"`
 	Text    string `json:"text"`
 	Next    int    `json:"next,omitempty"` // offset of the next page
 }
 
-// EpisodeText returns a page of an episode of the conversation, which is named as recall names it. An unknown name is
+// Read returns a page of an episode of the conversation, which is named as recall names it. An unknown name is
 // ErrNotFound, an offset behind its end ErrInvalid.
-func (s *Session) EpisodeText(ctx context.Context, name string, offset int) (EpisodeText, error) {
-	h, err := s.head(ctx)
+func (s *Room) Read(ctx context.Context, name string, offset int) (Text, error) {
+	log, err := s.Current(ctx)
 	if err != nil {
-		return EpisodeText{}, err
+		return Text{}, err
 	}
-	return s.episodeText(ctx, h.Log, name, offset)
+	return s.readIn(ctx, log, name, offset)
 }
 
-// EpisodeTextOf is EpisodeText of episodes that another keeps of a log of this conversation.
-func (s *Session) EpisodeTextOf(ctx context.Context, log string, all []*episodes.Episode, name string, offset int) (EpisodeText, error) {
-	e, to, err := findEpisode(all, name)
+// ReadOf is Read of episodes that another keeps of a log of this conversation.
+func (s *Room) ReadOf(ctx context.Context, log string, all []*episodes.Episode, name string, offset int) (Text, error) {
+	e, to, err := find(all, name)
 	if err != nil {
-		return EpisodeText{}, err
+		return Text{}, err
 	}
 	return s.textOf(ctx, log, e, to, offset)
 }
 
-func (s *Session) episodeText(ctx context.Context, log, name string, offset int) (out EpisodeText, err error) {
+func (s *Room) readIn(ctx context.Context, log, name string, offset int) (out Text, err error) {
 	var e episodes.Episode
 	var to int64
 	err = s.withGraph(ctx, log, func(g *episodes.Graph) (err error) {
-		e, to, err = findEpisode(g.Episodes(), name)
+		e, to, err = find(g.Episodes(), name)
 		return err
 	})
 	if err != nil {
@@ -51,9 +52,9 @@ func (s *Session) episodeText(ctx context.Context, log, name string, offset int)
 	return s.textOf(ctx, log, e, to, offset)
 }
 
-// readEpisode is what the model reads of an episode, whatever of it is in the view.
-func (s *Session) readEpisode(ctx context.Context, log, name string, offset int) (string, error) {
-	p, err := s.episodeText(ctx, log, name, offset)
+// ReadEpisode implements room.EpisodeReader, whatever of the episode is in the view.
+func (s *Room) ReadEpisode(ctx context.Context, log, name string, offset int) (string, error) {
+	p, err := s.readIn(ctx, log, name, offset)
 	if err != nil || p.Next == 0 {
 		return p.Text, err
 	}
@@ -61,38 +62,38 @@ func (s *Session) readEpisode(ctx context.Context, log, name string, offset int)
 }
 
 // textOf is a page of what the model said and called in an episode, and of what the tools answered; to is where the next begins.
-func (s *Session) textOf(ctx context.Context, log string, e episodes.Episode, to int64, offset int) (EpisodeText, error) {
+func (s *Room) textOf(ctx context.Context, log string, e episodes.Episode, to int64, offset int) (Text, error) {
 	if offset < 0 {
-		return EpisodeText{}, fmt.Errorf("offset %d: want 0 or more: %w", offset, tidemark.ErrInvalid)
+		return Text{}, fmt.Errorf("offset %d: want 0 or more: %w", offset, tidemark.ErrInvalid)
 	}
-	p := textPage{from: offset}
+	p := page{from: offset}
 	mine := map[string]bool{} // calls
-	for entry, err := range s.messages(ctx, log, host.Range{From: e.From.Seq, To: to}) {
+	for entry, err := range s.Messages(ctx, log, host.Range{From: e.From.Seq, To: to}) {
 		if err != nil {
-			return EpisodeText{}, err
+			return Text{}, err
 		}
 		m, err := entry.Message()
 		if err != nil {
-			return EpisodeText{}, fmt.Errorf("read entry %s: %w", entry.ID, err)
+			return Text{}, fmt.Errorf("read entry %s: %w", entry.ID, err)
 		}
 		part := partOf(e, entry.Seq, m, mine)
 		if entry.Seq > e.To.Seq && len(part.Content) == 0 {
 			break
 		}
-		if _, size := textAt(part, 0, 0); size > 0 {
-			p.add(fmt.Sprintf("[%s, %s, entry %s]\n", entry.At.In(s.settings().Zone).Format("2006-01-02 15:04"), part.Role, entry.ID))
-			p.addMessage(part)
+		if _, size := s.TextAt(part, 0, 0); size > 0 {
+			p.add(fmt.Sprintf("[%s, %s, entry %s]\n", entry.At.In(s.Zone()).Format("2006-01-02 15:04"), part.Role, entry.ID))
+			p.addMessage(part, s.TextAt)
 			p.add("\n\n")
 		}
-		if p.full() {
+		if p.more {
 			break
 		}
 	}
 	return p.text(e.String())
 }
 
-// findEpisode finds one by its name, and where the next begins; unmarked work has that of the entry in which it begins.
-func findEpisode(all []*episodes.Episode, name string) (found episodes.Episode, to int64, err error) {
+// find finds one by its name, and where the next begins; unmarked work has that of the entry in which it begins.
+func find(all []*episodes.Episode, name string) (found episodes.Episode, to int64, err error) {
 	name = strings.TrimSpace(name)
 	n := slices.IndexFunc(all, func(e *episodes.Episode) bool { return e.Name == name && name != "" })
 	if n < 0 {
@@ -125,49 +126,47 @@ func partOf(e episodes.Episode, seq int64, m tidemark.Message, mine map[string]b
 	return out
 }
 
-// textPage takes a page out of a text that comes in pieces.
-type textPage struct {
+// page takes a page out of a text that comes in pieces.
+type page struct {
 	from int // bytes to leave out
 	at   int // bytes that came
 	b    strings.Builder
 	more bool
 }
 
-func (p *textPage) add(text string) {
-	if lo, hi := max(p.from-p.at, 0), min(p.from+toolPage-p.at, len(text)); lo < hi {
+func (p *page) add(text string) {
+	if lo, hi := max(p.from-p.at, 0), min(p.from+room.ToolPage-p.at, len(text)); lo < hi {
 		p.b.WriteString(text[lo:hi])
 	}
 	p.move(len(text))
 }
 
 // addMessage is add of the text of a message, which may be as large as memory.
-func (p *textPage) addMessage(m tidemark.Message) {
+func (p *page) addMessage(m tidemark.Message, textAt func(tidemark.Message, int, int) (string, int)) {
 	lo := max(p.from-p.at, 0)
-	text, size := textAt(m, lo, max(p.from+toolPage-p.at-lo, 0))
+	text, size := textAt(m, lo, max(p.from+room.ToolPage-p.at-lo, 0))
 	p.b.WriteString(text)
 	p.move(size)
 }
 
-func (p *textPage) move(n int) {
+func (p *page) move(n int) {
 	p.at += n
-	p.more = p.at > p.from+toolPage
+	p.more = p.at > p.from+room.ToolPage
 }
 
-func (p *textPage) full() bool { return p.more }
-
 // text is the page, and where the next begins.
-func (p *textPage) text(what string) (EpisodeText, error) {
+func (p *page) text(what string) (Text, error) {
 	if p.from > p.at {
-		return EpisodeText{}, fmt.Errorf("offset %d: %s has %d bytes: %w", p.from, what, p.at, tidemark.ErrInvalid)
+		return Text{}, fmt.Errorf("offset %d: %s has %d bytes: %w", p.from, what, p.at, tidemark.ErrInvalid)
 	}
 	out, next := p.b.String(), 0
 	if p.more {
-		out = wholeRunes(out)
+		out = clip.Runes(out)
 		next = p.from + len(out)
 	} else {
 		out = strings.TrimRight(out, "\n")
 	}
-	return EpisodeText{what, strings.ToValidUTF8(out, ""), next}, nil
+	return Text{what, strings.ToValidUTF8(out, ""), next}, nil
 }
 
 // unknownEpisode is a refusal that says itself that there is none: it is ErrNotFound.
