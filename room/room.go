@@ -6,6 +6,7 @@ package room
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"strings"
 	"time"
@@ -27,7 +28,8 @@ type Ports struct {
 	View
 	Voice
 	Turns
-	Past Past
+	Past
+	Blocks
 }
 
 // Self is the conversation, and what every room needs.
@@ -123,19 +125,52 @@ type Turns struct {
 	// run has ended, or was stopped. Resume takes it up at once.
 	GoOn   func(ctx context.Context, run string) (log string, stmts []tidemark.Stmt, err error)
 	Resume func()
+	// Hold takes the one run of the session for work, so that nothing else writes into it meanwhile; tidemark.ErrBusy while
+	// a turn is in work. Work that does not fail ends with Held.Move.
+	Hold func(ctx context.Context, work func(h Held) error) error
 }
 
-// Past is what a room may ask of the snapshots of its conversation.
+// Held is the run of a session that a room works in.
+type Held interface {
+	// Write writes something; tidemark.ErrConflict where the run is another's by now.
+	Write(ctx context.Context, stmts ...tidemark.Stmt) error
+	// Move has the session go on from a place in a log of its own, with what else is written then, and ends the run.
+	Move(ctx context.Context, i tidemark.SessionInfo, from Place, stmts ...tidemark.Stmt) error
+}
+
+// Past is the history at its places, which snapshots name and branches go on from.
 type Past struct {
-	// May refuses what is of snapshots where a client keeps the history itself.
-	May func() error
-	// Find returns a snapshot by its id, and Node the node of one or of a branch; an unknown one is tidemark.ErrNotFound.
-	Find func(ctx context.Context, id string) (Place, error)
-	Node func(ctx context.Context, id string) (snapshot.Node, error)
-	// Branch returns the node of the branch that a log is of; none is tidemark.ErrNotFound.
-	Branch func(ctx context.Context, log string) (snapshot.Node, error)
-	// Taken returns the id of the first snapshot at a position of a log, "" for none.
-	Taken func(ctx context.Context, log string, seq int64) (string, error)
+	// Weigh returns how many tokens a model would read at a place of a log. With check, what no model could read is
+	// refused: tidemark.ErrInvalid, or tidemark.ErrNotFound.
+	Weigh func(ctx context.Context, log string, upTo int64, check bool) (tidemark.Tokens, error)
+	// Trim plans the overlays that a trimmed branch from there begins with, see compaction.Trim; what is pinned stays.
+	Trim func(ctx context.Context, log string, upTo int64, pins map[tidemark.EntryID]bool, threshold int) ([]tidemark.Overlay, compaction.TrimMetrics, error)
+	// Archived is how far the archives of a log reach, none of which holds more than it up to a position.
+	Archived func(ctx context.Context, log string, upTo int64) (int64, error)
+	// State is what rooms keep now of messages up to a position, and Restore what gives it to another session; see Keeper.
+	State   func(ctx context.Context, upTo int64, past bool) (State, error)
+	Restore func(ctx context.Context, to tidemark.Key, from Place) ([]tidemark.Stmt, error)
+	// Begin returns what makes another session, in a log of its own that goes on from a place, with the settings of the
+	// session that it is of; tidemark.ErrConflict when it is written and the key is taken.
+	Begin func(i tidemark.SessionInfo, from Place) []tidemark.Stmt
+	// Enter has the agent's directory list it.
+	Enter func(ctx context.Context, i tidemark.SessionInfo) error
+}
+
+// Blocks are the large blocks of messages, which stand beside their entries: in the database, or in the bucket by their
+// hash.
+type Blocks struct {
+	MaxBlock int64 // bytes of one
+	// Export gives those of an entry in the bucket to use, and returns its payload with those in the database in it;
+	// tidemark.ErrUnavailable for one that is gone, or damaged.
+	Export func(ctx context.Context, e tidemark.Entry, use func(sum tidemark.Hash, size int64, body io.Reader) error) (payload []byte, err error)
+	// Import puts one into the bucket.
+	Import func(ctx context.Context, sum tidemark.Hash, size int64, body io.Reader) error
+	// Whole returns a message of an exported payload with all its blocks; tidemark.ErrInvalid where it refers to one that
+	// was not imported.
+	Whole func(ctx context.Context, m tidemark.Message, imported func(sum tidemark.Hash) bool) (tidemark.Message, error)
+	// Keep returns such a message as an entry has it, and what stores the blocks that go into the database.
+	Keep func(ctx context.Context, m tidemark.Message) (tidemark.Message, []tidemark.Stmt, error)
 }
 
 // Place is a snapshot, and where it ends.
@@ -213,6 +248,22 @@ type Commander interface {
 	Command(ctx context.Context, word, text string, o tidemark.Origin) (Done, error)
 }
 
+// Answerer is a room that answers words that people type after a slash, each in its turn, behind what waits; see Commander.
+type Answerer interface {
+	// Answers lists its words.
+	Answers() []string
+	// Answer carries one out; tidemark.ErrForbidden where that is for the owner alone.
+	Answer(ctx context.Context, a Asked) (string, error)
+}
+
+// Asked is a word that somebody typed.
+type Asked struct {
+	Word, Text string
+	Owner      bool      // they are the owner
+	ID         string    // of the input, the same when it is carried out again; "" where it is not known
+	At         time.Time // when it came
+}
+
 // Done is what an act of a room comes to.
 type Done struct {
 	Text  string // the answer, where no run has it
@@ -266,6 +317,12 @@ type Keeper interface {
 	State(ctx context.Context, upTo int64, past bool) (State, error)
 	// Restore returns what gives a new session the state that a snapshot of another one has.
 	Restore(ctx context.Context, to tidemark.Key, from string, upTo int64, s State) ([]tidemark.Stmt, error)
+}
+
+// Brancher is a room that makes branches.
+type Brancher interface {
+	// BaseArchived is how far the archives of what a log continues as a branch held its history when it began.
+	BaseArchived(ctx context.Context, log string) (int64, error)
 }
 
 // Opener is a room with something to do when its session is opened.

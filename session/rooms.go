@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
@@ -59,8 +60,8 @@ func (s *Session) ports() room.Ports {
 			Rests: func(run string, list []tidemark.Question, text string) {
 				s.hub.send(Notice{Type: NoticeApproval, Run: run, Approvals: list, Text: text})
 			}},
-		Turns: room.Turns{Busy: func() bool { return s.activeRun() != "" }, GoOn: s.goOnStmts, Resume: func() { s.Runtime.Go(s.goOn) }},
-		Past:  s.past(),
+		Turns: room.Turns{Busy: func() bool { return s.activeRun() != "" }, GoOn: s.goOnStmts, Resume: func() { s.Runtime.Go(s.goOn) }, Hold: s.lend},
+		Past:  s.past(), Blocks: s.blocks(),
 	}
 }
 
@@ -170,6 +171,26 @@ func (s *Session) wakeRooms(ctx context.Context, kind string) error {
 		}
 	}
 	return s.DB.Tx(ctx, []tidemark.Stmt{s.undueStmt(kind)})
+}
+
+// answerRooms has the room that a word is of answer it; ok is false for a word of none.
+func (s *Session) answerRooms(ctx context.Context, r *run, word, text string, owner bool) (answer string, ok bool, err error) {
+	for _, x := range s.rooms {
+		a, answers := x.(room.Answerer)
+		if !answers || !slices.Contains(a.Answers(), word) {
+			continue
+		}
+		q := room.Asked{Word: word, Text: text, Owner: owner}
+		if r.command != nil {
+			q.ID, q.At = r.command.ID, r.command.At
+		}
+		answer, err := a.Answer(ctx, q)
+		if errors.Is(err, tidemark.ErrForbidden) {
+			return s.notYours(), true, nil
+		}
+		return answer, true, err
+	}
+	return "", false, nil
 }
 
 // roomTools lists the tools of rooms.

@@ -164,7 +164,7 @@ func (s *Session) Info(ctx context.Context) (tidemark.SessionInfo, error) {
 }
 
 // coreTables are those that a database has from their first row on.
-var coreTables = []room.Tables{artifactTables, pieceTables, markedTables, ledgerTables, skipTables, unsoundTables, toolsetTables, snapshotTables}
+var coreTables = []room.Tables{artifactTables, pieceTables, markedTables, ledgerTables, skipTables, unsoundTables, toolsetTables}
 
 // artifactTables hold the results of tools over a threshold, compressed, each once for a conversation and its
 // branches: the entry keeps the reference. Rows are 2 KB on average, of which an index of its own would

@@ -162,9 +162,9 @@ var taskStates = map[string]task.State{"on": task.On, "off": task.Off}
 
 // Rooms returns what makes the rooms of a session.
 func Rooms(c *config.Config, rt tidemark.Runtime, network http.RoundTripper) []room.Maker {
-	out := []room.Maker{task.Make(taskStates[c.Recall.TaskState]), snapshots.Make, spool.Make,
+	out := append(snapshots.Makers(), task.Make(taskStates[c.Recall.TaskState]), spool.Make,
 		approvals.Make(approvals.Config{Policy: c.Approval.Policy(), Expiry: time.Duration(c.Approval.ExpiryMinutes) * time.Minute,
-			Errand: cmp.Or(delegation(c.Delegation).Timeout, session.DefaultDelegateTime)})}
+			Errand: cmp.Or(delegation(c.Delegation).Timeout, session.DefaultDelegateTime)}))
 	if c.Memory.Digest {
 		out = append(out, sittings.Make)
 	}

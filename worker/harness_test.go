@@ -25,7 +25,6 @@ import (
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/host/hosttest"
 	"github.com/tidemark-ai/tidemark/provider/offline"
-	"github.com/tidemark-ai/tidemark/room"
 	"github.com/tidemark-ai/tidemark/room/approvals"
 	"github.com/tidemark-ai/tidemark/room/snapshots"
 	"github.com/tidemark-ai/tidemark/room/spool"
@@ -79,7 +78,7 @@ func (a *actors) Session(ctx context.Context, key tidemark.Key, create bool) (*s
 	}
 	probe := a.metrics.Probe()
 	c := session.Config{Key: key, DB: a.db, Blobs: a.blobs, Provider: probe.Provider(a.provider), Agent: ag,
-		Runtime: a.rt, Settings: a.settings, Observe: probe.Observe, Tools: a.tools, Rooms: []room.Maker{task.Make(task.Auto), snapshots.Make, spool.Make, approvals.Make(a.approvals)}}
+		Runtime: a.rt, Settings: a.settings, Observe: probe.Observe, Tools: a.tools, Rooms: append(snapshots.Makers(), task.Make(task.Auto), spool.Make, approvals.Make(a.approvals))}
 	if a.planning != nil {
 		c.Strategies = a.planning()
 	}

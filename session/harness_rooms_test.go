@@ -1,0 +1,112 @@
+package session_test
+
+import (
+	"context"
+	"io"
+	"testing"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/room/approvals"
+	"github.com/tidemark-ai/tidemark/room/snapshots"
+	"github.com/tidemark-ai/tidemark/room/task"
+	"github.com/tidemark-ai/tidemark/session"
+	"github.com/tidemark-ai/tidemark/snapshot"
+)
+
+// What the rooms of a session do, as the harness is asked for it.
+
+// Task is what the conversation works on.
+func (h *harness) Task(ctx context.Context) (task.View, error) { return h.card().View(ctx) }
+
+// ChangeTask changes it.
+func (h *harness) ChangeTask(ctx context.Context, ch task.Change, o tidemark.Origin) (task.View, error) {
+	return h.card().Change(ctx, ch, o)
+}
+
+// Approvals, Decide and Relay are of the room that asks the owner.
+func (h *harness) Approvals(ctx context.Context) ([]tidemark.Question, error) {
+	return h.asks().Waiting(ctx)
+}
+
+// Decide decides.
+func (h *harness) Decide(ctx context.Context, d tidemark.Decision) error {
+	return h.asks().Decide(ctx, d)
+}
+
+// Relay asks for another conversation.
+func (h *harness) Relay(ctx context.Context, q tidemark.Question) error {
+	return h.asks().Relay(ctx, q)
+}
+
+func (h *harness) asks() *approvals.Room {
+	r, ok := session.Room[*approvals.Room](h.Session)
+	if !ok {
+		h.t.Fatal("no room of approvals")
+	}
+	return r
+}
+
+// Merge and Compare are of the room of snapshots.
+func (h *harness) Merge(ctx context.Context, o snapshots.MergeOptions) (snapshots.Merged, error) {
+	return roomOf[*snapshots.Merges](h.t, h.Session).Merge(ctx, o)
+}
+
+func (h *harness) Compare(ctx context.Context, a, b string) (snapshots.Comparison, error) {
+	return roomOf[*snapshots.Merges](h.t, h.Session).Compare(ctx, a, b)
+}
+
+// Snapshot, Branch and what follows are of the rooms of snapshots, too.
+func (h *harness) Snapshot(ctx context.Context, o snapshots.Options) (snapshot.Node, error) {
+	return h.places().Take(ctx, o)
+}
+
+func (h *harness) Branch(ctx context.Context, o snapshots.BranchOptions) (snapshots.Branch, error) {
+	return h.places().Branch(ctx, o)
+}
+
+// Trim is the primitive: a snapshot of the session as it is now, and a trimmed branch of it.
+func (h *harness) Trim(ctx context.Context, o snapshots.BranchOptions) (snapshots.Branch, error) {
+	o.Trim = true
+	return h.Branch(ctx, o)
+}
+
+func (h *harness) Snapshots(ctx context.Context, cursor string, limit int, newest bool) ([]snapshot.Node, string, error) {
+	return h.places().List(ctx, cursor, limit, newest)
+}
+
+func (h *harness) SnapshotNode(ctx context.Context, id string) (snapshot.Node, error) {
+	return h.places().Node(ctx, id)
+}
+
+func (h *harness) RemoveSnapshot(ctx context.Context, id string) (snapshot.Node, error) {
+	return h.places().Remove(ctx, id)
+}
+
+func (h *harness) ExportSnapshot(ctx context.Context, id string, w io.Writer) error {
+	return h.carry().Export(ctx, id, w)
+}
+
+func (h *harness) ImportSnapshot(ctx context.Context, id string, r io.Reader) (snapshots.Carried, error) {
+	return h.carry().Import(ctx, id, r)
+}
+
+func (h *harness) places() *snapshots.Room { return roomOf[*snapshots.Room](h.t, h.Session) }
+
+func (h *harness) carry() *snapshots.Carry { return roomOf[*snapshots.Carry](h.t, h.Session) }
+
+func roomOf[T any](t *testing.T, s *session.Session) T {
+	t.Helper()
+	r, ok := session.Room[T](s)
+	if !ok {
+		t.Fatalf("the session has no %T", r)
+	}
+	return r
+}
+
+func (h *harness) card() *task.Room {
+	r, ok := session.Room[*task.Room](h.Session)
+	if !ok {
+		h.t.Fatal("the session has no room for its task")
+	}
+	return r
+}
