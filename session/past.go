@@ -58,17 +58,14 @@ func (s *Session) beginAt(i tidemark.SessionInfo, from room.Place) []tidemark.St
 	at := i.CreatedAt.UnixMilli()
 	due := s.dueStmt(dueOutbox, i.CreatedAt, "")
 	due.Args[0] = string(i.Key)
-	return append(s.logStmts(i, from, ""), tidemark.Stmt{SQL: `INSERT INTO heads(key, log, title, created, active, messages, context, settings)
+	return append(s.logStmts(logFrom(i, from), ""), tidemark.Stmt{SQL: `INSERT INTO heads(key, log, title, created, active, messages, context, settings)
 			SELECT ?, ?, ?, ?, ?, ?, ?, json_remove(coalesce((SELECT settings FROM heads WHERE key = ?), '{}'), '$.title') WHERE true ON CONFLICT(key) DO NOTHING`,
 		Args: []any{string(i.Key), i.ID, clip.Bytes(i.Title, maxTitle), at, at, i.Messages, int64(i.ContextTokens), from.Session}, Want: 1}, due)
 }
 
-// logStmts make a log that goes on from a place the current one of a session, in the place of another, "" for none.
-func (s *Session) logStmts(i tidemark.SessionInfo, from room.Place, old string) []tidemark.Stmt {
-	return []tidemark.Stmt{
-		s.log.CreateStmt(host.Info{ID: i.ID, Key: i.Key, BaseLog: from.Log, BaseSeq: from.Seq, Created: i.CreatedAt}),
-		s.log.RefStmt(headRef(i.Key), old, i.ID),
-	}
+// logFrom is a log that goes on from a place.
+func logFrom(i tidemark.SessionInfo, from room.Place) host.Info {
+	return host.Info{ID: i.ID, Key: i.Key, BaseLog: from.Log, BaseSeq: from.Seq, Created: i.CreatedAt}
 }
 
 // held is the session's run in the hands of a room.
@@ -85,7 +82,7 @@ func (h held) Write(ctx context.Context, stmts ...tidemark.Stmt) error {
 // Move implements room.Held.
 func (h held) Move(ctx context.Context, i tidemark.SessionInfo, from room.Place, stmts ...tidemark.Stmt) error {
 	s := h.s
-	all := append(s.logStmts(i, from, h.r.Log),
+	all := append(s.logStmts(logFrom(i, from), h.r.Log),
 		tidemark.Stmt{SQL: `UPDATE runs SET log = ? WHERE id = ?`, Args: []any{i.ID, h.r.ID}, Want: 1},
 		tidemark.Stmt{SQL: `UPDATE heads SET log = ?, title = CASE title WHEN '' THEN ? ELSE title END, active = ?, messages = ?, context = ?, prompt = '' WHERE key = ? AND log = ?`,
 			Args: []any{i.ID, clip.Bytes(i.Title, maxTitle), i.UpdatedAt.UnixMilli(), i.Messages, int64(i.ContextTokens), string(s.Key), h.r.Log}, Want: 1},
