@@ -11,14 +11,20 @@ import (
 	"github.com/tidemark-ai/tidemark/room"
 )
 
+// overlaysTo returns the overlays of a history up to a position, in order.
+func (s *Session) overlaysTo(ctx context.Context, log string, until int64) ([]host.Mark, error) {
+	marks, err := s.overlays(ctx, log, 0)
+	return slices.DeleteFunc(marks, func(m host.Mark) bool { return m.Seq > until }), err
+}
+
 // viewAt computes the view of a history as it was when its newest entry had a position, as it would be sent now, and gives it
 // to use while there is memory for it.
 func (s *Session) viewAt(ctx context.Context, log string, until int64, use func(View) error) error {
-	marks, err := s.overlays(ctx, log, 0)
+	marks, err := s.overlaysTo(ctx, log, until)
 	if err != nil {
 		return err
 	}
-	then, err := s.editsOf(ctx, slices.DeleteFunc(marks, func(m host.Mark) bool { return m.Seq > until }))
+	then, err := s.editsOf(ctx, marks)
 	if err != nil {
 		return err
 	}
@@ -43,11 +49,11 @@ const lookMost tidemark.Tokens = 2_000_000
 // weighAt is how many tokens a model would read at a place. What does not fit into memory is taken by its estimates. With
 // check, a view that is read is refused where it is no conversation.
 func (s *Session) weighAt(ctx context.Context, log string, upTo int64, check bool) (size tidemark.Tokens, err error) {
-	marks, err := s.overlays(ctx, log, 0)
+	marks, err := s.overlaysTo(ctx, log, upTo)
 	if err != nil {
 		return 0, err
 	}
-	placed, err := s.place(ctx, slices.DeleteFunc(marks, func(m host.Mark) bool { return m.Seq > upTo }))
+	placed, err := s.place(ctx, marks)
 	if err != nil {
 		return 0, err
 	}
