@@ -47,7 +47,7 @@ func (s *Session) exportBlocks(ctx context.Context, e tidemark.Entry, use func(t
 		case ref.In == inRow:
 			rows = append(rows, i)
 		default:
-			if err := s.exportBlock(ctx, ref, use); err != nil {
+			if err := exportBlock(ctx, s.Blobs, s.artifact(ref.SHA256), ref, use); err != nil {
 				return nil, err
 			}
 		}
@@ -61,8 +61,8 @@ func (s *Session) exportBlocks(ctx context.Context, e tidemark.Entry, use func(t
 	return m.AppendJSON(nil), nil
 }
 
-func (s *Session) exportBlock(ctx context.Context, ref blobRef, use func(tidemark.Hash, int64, io.Reader) error) error {
-	o, body, err := s.Blobs.Get(ctx, s.artifact(ref.SHA256))
+func exportBlock(ctx context.Context, from tidemark.Blobs, key string, ref blobRef, use func(tidemark.Hash, int64, io.Reader) error) error {
+	o, body, err := from.Get(ctx, key)
 	if err != nil {
 		return fmt.Errorf("read block %s: %w", ref.SHA256, err)
 	}

@@ -44,14 +44,6 @@ func (s *Session) archivedTo(ctx context.Context, log string, upTo int64) (int64
 	return last, err
 }
 
-// baseArchived is how far the archives of what a log continues as a branch held its history when it began.
-func (s *Session) baseArchived(ctx context.Context, log string) (int64, error) {
-	if b, ok := Room[room.Brancher](s); ok {
-		return b.BaseArchived(ctx, log)
-	}
-	return 0, nil
-}
-
 // beginAt makes another session, in a log of its own that goes on from a place, with the settings of the session that it is
 // of. It tells its agent that it is there, if nobody else does before.
 func (s *Session) beginAt(i tidemark.SessionInfo, from room.Place) []tidemark.Stmt {

@@ -227,6 +227,14 @@ func (s *Session) marksOf(ctx context.Context, ids []tidemark.EntryID) (map[tide
 	return nil, nil
 }
 
+// baseArchived is how far the archives of what a log continues as a branch held its history when it began.
+func (s *Session) baseArchived(ctx context.Context, log string) (int64, error) {
+	if b, ok := Room[room.Brancher](s); ok {
+		return b.BaseArchived(ctx, log)
+	}
+	return 0, nil
+}
+
 // closeRooms has rooms do what a reset or an import ends.
 func (s *Session) closeRooms(ctx context.Context) {
 	for _, r := range s.rooms {
