@@ -102,13 +102,16 @@ const ChannelDelegate = "delegate"
 // ChannelImport is the channel of messages that were imported.
 const ChannelImport = "import"
 
+// ChannelProxy is the channel of conversations of clients that keep their history themselves.
+const ChannelProxy = "proxy"
+
 // Local reports a conversation that only the holder of the token can reach: the main session and
 // those opened by the command line, the page or the API, also those of clients that keep their history
-// themselves ("proxy"). So are the runs of schedules, and those that an owner's conversation delegated to: nobody
+// themselves. So are the runs of schedules, and those that an owner's conversation delegated to: nobody
 // else's may. All others belong to a channel's peer, also those of the end users whom an API client names ("user").
 func (k Key) Local() bool {
 	switch k.Channel() {
-	case "", "local", "web", "api", "cli", "proxy", ChannelSchedule, ChannelDelegate:
+	case "", "local", "web", "api", "cli", ChannelProxy, ChannelSchedule, ChannelDelegate:
 		return true
 	}
 	return false

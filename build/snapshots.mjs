@@ -3,7 +3,7 @@
 
 import { rootKey } from "./key.mjs";
 
-// An id as session.Snapshot gives one: what looks so is never a bare name of a session.
+// An id as room/snapshots gives one: what looks so is never a bare name of a session.
 const ID = /^snap-[0-9a-hjkmnp-tv-z]{26}$/;
 
 // An archive that is read comes in as a stream, like an import.

@@ -15,9 +15,9 @@ type Seen struct {
 	Shown []compaction.Replacement // the overlays that are in effect
 }
 
-// Answerer is a room with a tool whose calls are answered together and in their order, before any call of the reply runs:
+// CallAnswerer is a room with a tool whose calls are answered together and in their order, before any call of the reply runs:
 // calls run side by side.
-type Answerer interface {
+type CallAnswerer interface {
 	// Answers returns the name of the tool, "" while the model does not have it.
 	Answers() string
 	// Answer returns the results of such calls, by id, of the newest reply of a log: the same ones when it is asked again.

@@ -16,7 +16,6 @@ import (
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/recall"
-	"github.com/tidemark-ai/tidemark/snapshot"
 )
 
 // Ports is what a room may use of its session, by noun: a room holds those that it uses.
@@ -30,7 +29,8 @@ type Ports struct {
 	Channels
 	Turns
 	Lease
-	Past Past
+	Past
+	Blocks
 }
 
 // Self is the conversation, and what every room needs.
@@ -141,6 +141,17 @@ type Turns struct {
 	// run has ended, or was stopped. Resume takes it up at once.
 	GoOn   func(ctx context.Context, run string) (log string, stmts []tidemark.Stmt, err error)
 	Resume func()
+	// Hold takes the one run of the session for work, so that nothing else writes into it meanwhile; tidemark.ErrBusy while
+	// a turn is in work. Work that does not fail ends with Held.Move.
+	Hold func(ctx context.Context, work func(h Held) error) error
+}
+
+// Held is the run of a session that a room works in.
+type Held interface {
+	// Write writes something; tidemark.ErrConflict where the run is another's by now.
+	Write(ctx context.Context, stmts ...tidemark.Stmt) error
+	// Move has the session go on from a place in a log of its own, with what else is written then, and ends the run.
+	Move(ctx context.Context, i tidemark.SessionInfo, from Place, stmts ...tidemark.Stmt) error
 }
 
 // Lease tells apart who works on something in several lives of a session: an object that should be gone but is not is of an
@@ -152,27 +163,6 @@ type Lease struct {
 	Bound func() string
 	// Held returns what holds while no later life has begun.
 	Held func() tidemark.Stmt
-}
-
-// Past is what a room may ask of the snapshots of its conversation.
-type Past struct {
-	// May refuses what is of snapshots where a client keeps the history itself.
-	May func() error
-	// Find returns a snapshot by its id, and Node the node of one or of a branch; an unknown one is tidemark.ErrNotFound.
-	Find func(ctx context.Context, id string) (Place, error)
-	Node func(ctx context.Context, id string) (snapshot.Node, error)
-	// Branch returns the node of the branch that a log is of; none is tidemark.ErrNotFound.
-	Branch func(ctx context.Context, log string) (snapshot.Node, error)
-	// Taken returns the id of the first snapshot at a position of a log, "" for none.
-	Taken func(ctx context.Context, log string, seq int64) (string, error)
-}
-
-// Place is a snapshot, and where it ends.
-type Place struct {
-	snapshot.Node
-	Log   string
-	Seq   int64
-	State State // of rooms, as it was there
 }
 
 // Maker makes a room of a session that is opened.
@@ -243,6 +233,22 @@ type Commander interface {
 	Commands() []string
 	// Command returns what carries one out; what is refused is told in words.
 	Command(ctx context.Context, word, text string, o tidemark.Origin) (Done, error)
+}
+
+// Answerer is a room that answers words that people type after a slash, each in its turn, behind what waits; see Commander.
+type Answerer interface {
+	// Answers lists its words.
+	Answers() []string
+	// Answer carries one out; tidemark.ErrForbidden where that is for the owner alone.
+	Answer(ctx context.Context, a Asked) (string, error)
+}
+
+// Asked is a word that somebody typed.
+type Asked struct {
+	Word, Text string
+	Owner      bool      // they are the owner
+	ID         string    // of the input, the same when it is carried out again; "" where it is not known
+	At         time.Time // when it came
 }
 
 // Done is what an act of a room comes to.
@@ -324,6 +330,12 @@ type Keeper interface {
 	State(ctx context.Context, upTo int64, past bool) (State, error)
 	// Restore returns what gives a new session the state that a snapshot of another one has.
 	Restore(ctx context.Context, to tidemark.Key, from string, upTo int64, s State) ([]tidemark.Stmt, error)
+}
+
+// Brancher is a room that makes branches.
+type Brancher interface {
+	// BaseArchived is how far the archives of what a log continues as a branch held its history when it began.
+	BaseArchived(ctx context.Context, log string) (int64, error)
 }
 
 // Opener is a room with something to do when its session is opened.

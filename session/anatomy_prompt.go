@@ -11,7 +11,6 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
-	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/room"
 )
@@ -102,15 +101,9 @@ func (s *Session) fixedParts(ctx context.Context, a Anatomy, req *tidemark.Reque
 // viewAsOf computes the view of a log as it was when its newest entry had a position: with the messages,
 // overlays and lifts up to there.
 func (s *Session) viewAsOf(ctx context.Context, log string, until int64, admit func(int64) error) (compaction.View, error) {
-	all, err := s.overlays(ctx, log, 0)
+	marks, err := s.overlaysTo(ctx, log, until)
 	if err != nil {
 		return compaction.View{}, err
-	}
-	var marks []host.Mark
-	for _, m := range all {
-		if m.Seq <= until {
-			marks = append(marks, m)
-		}
 	}
 	then, err := s.editsOf(ctx, marks)
 	if err != nil {

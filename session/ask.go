@@ -60,10 +60,9 @@ func (s *Session) reply(ctx context.Context, r *run, line string) (string, error
 		return s.askModel(ctx, name, owner)
 	case tidemark.CommandMemory:
 		return s.askMemory(ctx, owner), nil
-	case tidemark.CommandSnapshot:
-		return s.askSnapshot(ctx, r, name, owner)
-	case tidemark.CommandBranch:
-		return s.askBranch(ctx, r, name, owner)
+	}
+	if text, ok, err := s.answerRooms(ctx, r, word, name, owner); ok || err != nil {
+		return text, err
 	}
 	return helpText(commands(owner, s.Scope().Owner)), nil
 }

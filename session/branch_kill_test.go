@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/room"
 	"github.com/tidemark-ai/tidemark/room/snapshots"
 	"github.com/tidemark-ai/tidemark/session"
 )
@@ -44,8 +45,8 @@ func (h *harness) wrote(act func(*harness) error) int {
 func TestKillBranching(t *testing.T) {
 	h := newAlone(t, session.Settings{})
 	h.say("a question")
-	n := h.snap(session.SnapshotOptions{Name: "base"})
-	out, made := h.branch(session.BranchOptions{Snapshot: n.ID, Name: "out"})
+	n := h.snap(snapshots.Options{Name: "base"})
+	out, made := h.branch(snapshots.BranchOptions{Snapshot: n.ID, Name: "out"})
 	names := 0
 	h.stop()
 	for _, tc := range []struct {
@@ -54,11 +55,11 @@ func TestKillBranching(t *testing.T) {
 		rows string // that it makes, one each
 	}{
 		{"snapshot", func(o *harness) error {
-			_, err := o.Snapshot(t.Context(), session.SnapshotOptions{Name: "another"})
+			_, err := o.Snapshot(t.Context(), snapshots.Options{Name: "another"})
 			return err
 		}, `SELECT count(*) FROM snapshots LIMIT 1`},
 		{"branch", func(o *harness) error {
-			_, err := o.Branch(t.Context(), session.BranchOptions{Name: fmt.Sprint("b", names), Orientation: "go", Trim: true})
+			_, err := o.Branch(t.Context(), snapshots.BranchOptions{Name: fmt.Sprint("b", names), Orientation: "go", Trim: true})
 			return err
 		}, `SELECT (SELECT count(*) FROM branches) LIMIT 1`},
 		{"merge", func(o *harness) error {
@@ -99,8 +100,10 @@ func TestKillBranching(t *testing.T) {
 // whole holds that every branch has its log, head, ref and overlays, and every note its entry.
 func (h *harness) whole(at string) {
 	h.t.Helper()
-	if err := (&snapshots.Room{}).Tables().Open(h.t.Context(), h.db); err != nil {
-		h.t.Fatal(err)
+	for _, r := range []room.Tabler{&snapshots.Room{}, &snapshots.Merges{}} {
+		if err := r.Tables().Open(h.t.Context(), h.db); err != nil {
+			h.t.Fatal(err)
+		}
 	}
 	for what, sql := range map[string]string{
 		"branches without a head":  `SELECT count(*) FROM branches b WHERE NOT EXISTS (SELECT 1 FROM heads h WHERE h.key = b.key) LIMIT 1`,

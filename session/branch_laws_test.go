@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/room/snapshots"
 	"github.com/tidemark-ai/tidemark/room/task"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/snapshot"
@@ -41,7 +42,7 @@ func TestBranchArchives(t *testing.T) {
 	}
 	h.post(compact) // a part that the branch has, too
 	h.say(filler(6))
-	b, _ := h.branch(session.BranchOptions{Name: "b"})
+	b, _ := h.branch(snapshots.BranchOptions{Name: "b"})
 	before := b.shows()
 	for i := range 5 {
 		h.say(filler(20 + i))
@@ -58,7 +59,7 @@ func TestBranchArchives(t *testing.T) {
 	if h.shows() != source {
 		t.Error("a compaction of the branch changed the source")
 	}
-	b2, _ := b.branch(session.BranchOptions{Name: "b2"})
+	b2, _ := b.branch(snapshots.BranchOptions{Name: "b2"})
 	b.say(filler(50))
 	b.post(compact)
 	for i := range 5 {
@@ -106,7 +107,7 @@ func TestBranchArchives(t *testing.T) {
 			t.Errorf("%s: all of it are %d messages, want %d", x.key, len(all), len(want))
 		}
 		x.say("anew")
-		if n, err := x.Snapshot(t.Context(), session.SnapshotOptions{}); err != nil || n.Parent != "" || n.Messages != 2 {
+		if n, err := x.Snapshot(t.Context(), snapshots.Options{}); err != nil || n.Parent != "" || n.Messages != 2 {
 			t.Errorf("%s: a snapshot after its reset: %+v, %v", x.key, n, err)
 		}
 	}
@@ -128,14 +129,14 @@ func TestSnapshotPlaces(t *testing.T) {
 		return tidemark.Message{}, nil
 	})
 	h.agent.call = func(b tidemark.Block) tidemark.Block {
-		during, failed = h.Snapshot(context.Background(), session.SnapshotOptions{Name: "during"})
+		during, failed = h.Snapshot(context.Background(), snapshots.Options{Name: "during"})
 		return tidemark.ToolResult(b.ID, "seen", false)
 	}
 	h.say("now look")
 	if failed != nil || during.Messages != 3 {
 		t.Errorf("in a turn: %+v, %v", during, failed)
 	}
-	b, _ := h.branch(session.BranchOptions{Snapshot: during.ID})
+	b, _ := h.branch(snapshots.BranchOptions{Snapshot: during.ID})
 	if got := logged(t, b, false); len(got) != 3 || got[2] != "user: now look" {
 		t.Errorf("its branch has %q", got)
 	}
@@ -150,12 +151,12 @@ func TestSnapshotPlaces(t *testing.T) {
 		}
 		entries = append(entries, e)
 	}
-	then := h.snap(session.SnapshotOptions{At: entries[1].ID})
-	x, _ := h.branch(session.BranchOptions{Snapshot: then.ID})
+	then := h.snap(snapshots.Options{At: entries[1].ID})
+	x, _ := h.branch(snapshots.BranchOptions{Snapshot: then.ID})
 	if x.shows() != early || then.Messages != 2 {
 		t.Errorf("as of then %+v:\n%s\nwant\n%s", then, x.shows(), early)
 	}
-	_, err := h.Snapshot(t.Context(), session.SnapshotOptions{At: entries[3].ID}) // the call
+	_, err := h.Snapshot(t.Context(), snapshots.Options{At: entries[3].ID}) // the call
 	if err == nil || !strings.Contains(err.Error(), string(entries[2].ID)) {
 		t.Errorf("between call and result: %v", err)
 	}
@@ -166,16 +167,16 @@ func TestSnapshotPlaces(t *testing.T) {
 		}
 		entries = append(entries, e)
 	}
-	if n, err := x.Snapshot(t.Context(), session.SnapshotOptions{At: entries[len(entries)-1].ID}); !errors.Is(err, tidemark.ErrNotFound) {
+	if n, err := x.Snapshot(t.Context(), snapshots.Options{At: entries[len(entries)-1].ID}); !errors.Is(err, tidemark.ErrNotFound) {
 		t.Errorf("in a branch, at what its base said later: %+v, %v", n, err)
 	}
-	if n, err := x.Snapshot(t.Context(), session.SnapshotOptions{At: entries[1].ID}); err != nil || n.Messages != 2 {
+	if n, err := x.Snapshot(t.Context(), snapshots.Options{At: entries[1].ID}); err != nil || n.Messages != 2 {
 		t.Errorf("in a branch, at what its base said before: %+v, %v", n, err)
 	}
-	if _, err := h.Snapshot(t.Context(), session.SnapshotOptions{At: "01ARZ3NDEKTSV4RRFFQ69G5FAV"}); err == nil {
+	if _, err := h.Snapshot(t.Context(), snapshots.Options{At: "01ARZ3NDEKTSV4RRFFQ69G5FAV"}); err == nil {
 		t.Error("at an unknown message")
 	}
-	if _, err := newHarness(t, small).Snapshot(t.Context(), session.SnapshotOptions{}); err == nil {
+	if _, err := newHarness(t, small).Snapshot(t.Context(), snapshots.Options{}); err == nil {
 		t.Error("of an empty session")
 	}
 }
@@ -204,9 +205,9 @@ func TestBranchKeepsTask(t *testing.T) {
 		return fmt.Sprintf("%+v", v)
 	}
 	change(h, "ask me first", entries[0].ID)
-	n := h.snap(session.SnapshotOptions{})
+	n := h.snap(snapshots.Options{})
 	change(h, "later in the source")
-	b, _ := h.branch(session.BranchOptions{Snapshot: n.ID})
+	b, _ := h.branch(snapshots.BranchOptions{Snapshot: n.ID})
 	change(b, "only in the branch")
 	for x, words := range map[*harness][3]bool{h: {true, true, false}, b: {true, false, true}} {
 		for i, w := range []string{"ask me first", "later in the source", "only in the branch"} {
@@ -224,7 +225,7 @@ func TestBranchKeepsTask(t *testing.T) {
 func TestBranchEpisodes(t *testing.T) {
 	d := newScribe(t, session.Settings{Window: 40_000}, 20_000)
 	d.work("expl one", "look 200", "end of one")
-	b, _ := d.harness.branch(session.BranchOptions{Name: "b"})
+	b, _ := d.harness.branch(snapshots.BranchOptions{Name: "b"})
 	found, err := b.divided().Overview(t.Context())
 	own := episodesOf(t, d.Session)
 	if err != nil || len(own.Episodes) == 0 || asJSON(t, found.Episodes) != asJSON(t, own.Episodes) {
@@ -272,15 +273,16 @@ func TestTreeIsTold(t *testing.T) {
 			c.waits = 2 * time.Second
 		}
 		s, err := session.Open(t.Context(), session.Config{Key: h.key, DB: h.db, Blobs: h.blobs, Provider: h.model, Agent: told, Runtime: h.rt,
-			Settings: session.Settings{Model: "test", ReportEvery: time.Hour}, Strategies: []compaction.Strategy{compaction.Summary{}}})
+			Settings: session.Settings{Model: "test", ReportEvery: time.Hour}, Strategies: []compaction.Strategy{compaction.Summary{}}, Rooms: h.rooms()})
 		if err != nil {
 			t.Fatal(err)
 		}
-		n, err := s.Snapshot(t.Context(), session.SnapshotOptions{})
+		r := roomOf[*snapshots.Room](t, s)
+		n, err := r.Take(t.Context(), snapshots.Options{})
 		if err != nil || told.heard(n.ID) == slow {
 			t.Errorf("slow %v: told of the snapshot: %v, %v", slow, told.heard(n.ID), err)
 		}
-		b, err := s.Branch(t.Context(), session.BranchOptions{Name: "b"})
+		b, err := r.Branch(t.Context(), snapshots.BranchOptions{Name: "b"})
 		if err != nil || told.heard(b.Snapshot.ID) == slow || told.heard(string(b.Key)) == slow {
 			t.Errorf("slow %v: told of the branch: %v, %v", slow, told.heard(string(b.Key)), err)
 		}

@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/room/snapshots"
 	"github.com/tidemark-ai/tidemark/room/task"
-	"github.com/tidemark-ai/tidemark/session"
 )
 
 // TestBranchPins: the pins of a branch are those of its snapshot, and they are what its trim leaves whole: not those of
@@ -34,7 +34,7 @@ func TestBranchPins(t *testing.T) {
 	}
 	holds := func(name string, from *harness, id string) {
 		t.Helper()
-		b, _ := from.branch(session.BranchOptions{Snapshot: id, Trim: true, Name: name})
+		b, _ := from.branch(snapshots.BranchOptions{Snapshot: id, Trim: true, Name: name})
 		if n := b.count(`SELECT count(*) FROM marks WHERE key = ? AND pinned > 0 LIMIT 1`, string(b.key)); n != 1 {
 			t.Errorf("%s: %d pins, want 1", name, n)
 		}
@@ -52,15 +52,15 @@ func TestBranchPins(t *testing.T) {
 		}
 	}
 	change(d.harness, task.Change{Pin: []tidemark.EntryID{pin}})
-	n := d.snap(session.SnapshotOptions{Name: "pinned"})
-	early := d.snap(session.SnapshotOptions{Name: "earlier", At: behind})
+	n := d.snap(snapshots.Options{Name: "pinned"})
+	early := d.snap(snapshots.Options{Name: "earlier", At: behind})
 	holds("now", d.harness, n.ID)
 	holds("early", d.harness, early.ID)
 	change(d.harness, task.Change{Unpin: []tidemark.EntryID{pin}})
 	holds("later", d.harness, n.ID)
-	own, _ := d.branch(session.BranchOptions{Name: "own"})
+	own, _ := d.branch(snapshots.BranchOptions{Name: "own"})
 	change(own, task.Change{Pin: []tidemark.EntryID{pin}})
-	m := own.snap(session.SnapshotOptions{Name: "of own"})
+	m := own.snap(snapshots.Options{Name: "of own"})
 	holds("by way of the root", d.harness, m.ID)
 	holds("by way of itself", own, m.ID)
 }

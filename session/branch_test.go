@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/room/snapshots"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/snapshot"
 )
@@ -23,7 +24,7 @@ func (h *harness) on(key tidemark.Key) *harness {
 	return &o
 }
 
-func (h *harness) snap(o session.SnapshotOptions) snapshot.Node {
+func (h *harness) snap(o snapshots.Options) snapshot.Node {
 	h.t.Helper()
 	n, err := h.Snapshot(h.t.Context(), o)
 	if err != nil {
@@ -48,7 +49,7 @@ func (h *harness) nodes() ([]snapshot.Node, error) {
 }
 
 // branch makes a branch and opens it.
-func (h *harness) branch(o session.BranchOptions) (*harness, session.Branch) {
+func (h *harness) branch(o snapshots.BranchOptions) (*harness, snapshots.Branch) {
 	h.t.Helper()
 	b, err := h.Branch(h.t.Context(), o)
 	if err != nil {
@@ -77,12 +78,12 @@ func TestBranchSharesAndParts(t *testing.T) {
 	}
 	before := h.shows()
 	rows := h.count(`SELECT count(*) FROM entries LIMIT 1`)
-	n := h.snap(session.SnapshotOptions{Name: "Four questions", Tags: []string{"a"}})
+	n := h.snap(snapshots.Options{Name: "Four questions", Tags: []string{"a"}})
 	if n.Messages != 8 || n.Hash == "" || n.Session != string(h.key) || n.Tokens == 0 || n.Parent != "" {
 		t.Errorf("node %+v", n)
 	}
-	left, b := h.branch(session.BranchOptions{Snapshot: n.ID})
-	right, c := h.branch(session.BranchOptions{Snapshot: n.ID})
+	left, b := h.branch(snapshots.BranchOptions{Snapshot: n.ID})
+	right, c := h.branch(snapshots.BranchOptions{Snapshot: n.ID})
 	if b.Key != h.key+"#four-questions" || c.Key != h.key+"#four-questions-2" || b.Node.Parent != n.ID {
 		t.Errorf("keys %s and %s, parent %s", b.Key, c.Key, b.Node.Parent)
 	}
@@ -146,8 +147,8 @@ func TestOrientation(t *testing.T) {
 	for i := range 3 {
 		h.say(filler(i))
 	}
-	n := h.snap(session.SnapshotOptions{Name: "base"})
-	b, made := h.branch(session.BranchOptions{Snapshot: n.ID, Name: "way", Orientation: "You are in the branch of ways."})
+	n := h.snap(snapshots.Options{Name: "base"})
+	b, made := h.branch(snapshots.BranchOptions{Snapshot: n.ID, Name: "way", Orientation: "You are in the branch of ways."})
 	first := func(x *harness) string { return x.sent()[0].Content[0].Text }
 	if first(b) != "You are in the branch of ways." {
 		t.Errorf("first: %q", first(b))
@@ -161,7 +162,7 @@ func TestOrientation(t *testing.T) {
 	if first(b) != "You are in the branch of ways." || strings.Count(b.shows(), "branch of ways") != 1 {
 		t.Errorf("after compactions: %q\n%s", first(b), b.shows())
 	}
-	c, _ := b.branch(session.BranchOptions{Orientation: "And here deeper."})
+	c, _ := b.branch(snapshots.BranchOptions{Orientation: "And here deeper."})
 	if got := c.sent()[0]; got.Content[0].Text != "And here deeper." || got.Content[1].Text != "You are in the branch of ways." {
 		t.Errorf("deeper: %v", got)
 	}
@@ -190,7 +191,7 @@ func TestOrientation(t *testing.T) {
 func TestBranchNames(t *testing.T) {
 	h := newHarness(t, session.Settings{})
 	h.say("hello")
-	n := h.snap(session.SnapshotOptions{Name: "数据库"})
+	n := h.snap(snapshots.Options{Name: "数据库"})
 	for _, tc := range []struct {
 		name string
 		want tidemark.Key
@@ -203,21 +204,21 @@ func TestBranchNames(t *testing.T) {
 		{"a/b", "", tidemark.ErrInvalid},
 		{strings.Repeat("x", 101), "", tidemark.ErrInvalid},
 	} {
-		b, err := h.Branch(t.Context(), session.BranchOptions{Snapshot: n.ID, Name: tc.name})
+		b, err := h.Branch(t.Context(), snapshots.BranchOptions{Snapshot: n.ID, Name: tc.name})
 		if b.Key != tc.want || !errors.Is(err, tc.err) {
 			t.Errorf("%q: %s, %v", tc.name, b.Key, err)
 		}
 	}
-	long := h.snap(session.SnapshotOptions{Name: strings.Repeat("x", snapshot.MaxName)})
+	long := h.snap(snapshots.Options{Name: strings.Repeat("x", snapshot.MaxName)})
 	for range 3 {
-		if b, err := h.Branch(t.Context(), session.BranchOptions{Snapshot: long.ID}); err != nil || b.Node.Check() != nil {
+		if b, err := h.Branch(t.Context(), snapshots.BranchOptions{Snapshot: long.ID}); err != nil || b.Node.Check() != nil {
 			t.Errorf("of a long name: %v, %v", err, b.Node.Check())
 		}
 	}
-	if _, err := h.Branch(t.Context(), session.BranchOptions{Snapshot: "snap-none"}); !errors.Is(err, tidemark.ErrNotFound) {
+	if _, err := h.Branch(t.Context(), snapshots.BranchOptions{Snapshot: "snap-none"}); !errors.Is(err, tidemark.ErrNotFound) {
 		t.Error(err)
 	}
-	if _, err := h.Branch(t.Context(), session.BranchOptions{Threshold: -1}); !errors.Is(err, tidemark.ErrInvalid) {
+	if _, err := h.Branch(t.Context(), snapshots.BranchOptions{Threshold: -1}); !errors.Is(err, tidemark.ErrInvalid) {
 		t.Error(err)
 	}
 }
@@ -232,12 +233,12 @@ func TestBranchCrowd(t *testing.T) {
 func crowd(t *testing.T, name string) {
 	h := newHarness(t, session.Settings{})
 	h.say("hello")
-	n := h.snap(session.SnapshotOptions{Name: "base"})
+	n := h.snap(snapshots.Options{Name: "base"})
 	made := make(chan string)
 	const many = 24
 	for range many {
 		go func() {
-			b, err := h.Branch(context.Background(), session.BranchOptions{Snapshot: n.ID, Name: name})
+			b, err := h.Branch(context.Background(), snapshots.BranchOptions{Snapshot: n.ID, Name: name})
 			if err == nil {
 				err = b.Node.Check()
 			}
@@ -264,7 +265,7 @@ func TestDeepBranches(t *testing.T) {
 	h.say("word0")
 	at := h
 	for i := 1; i <= 20; i++ {
-		next, b := at.branch(session.BranchOptions{Name: fmt.Sprint("level ", i)})
+		next, b := at.branch(snapshots.BranchOptions{Name: fmt.Sprint("level ", i)})
 		if b.Snapshot.Session != string(at.key) {
 			t.Fatalf("snapshot of %s, in %s", b.Snapshot.Session, at.key)
 		}
@@ -298,9 +299,9 @@ func TestDeepBranches(t *testing.T) {
 		t.Errorf("%d rows, depth %d", len(tree.Rows), deepest)
 	}
 	rows := h.count(`SELECT count(*) FROM entries LIMIT 1`)
-	n := at.snap(session.SnapshotOptions{Name: "many"})
+	n := at.snap(snapshots.Options{Name: "many"})
 	for range 100 {
-		if _, err := h.Branch(t.Context(), session.BranchOptions{Snapshot: n.ID}); err != nil {
+		if _, err := h.Branch(t.Context(), snapshots.BranchOptions{Snapshot: n.ID}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -58,12 +58,12 @@ func walk(t *testing.T, r *rand.Rand, acts int) {
 			s.words = append(s.words, what)
 		case k < 13:
 			what = "snapshot"
-			id := s.snap(session.SnapshotOptions{Name: fmt.Sprint("s ", n)}).ID
+			id := s.snap(snapshots.Options{Name: fmt.Sprint("s ", n)}).ID
 			snaps = append(snaps, imaginedPlace{id, slices.Clone(s.said), slices.Clone(s.words)})
 		case k < 17 && len(snaps) > 0 && len(all) < 12:
 			p := snaps[r.IntN(len(snaps))]
 			what = "branch of " + p.id
-			b, _ := s.branch(session.BranchOptions{Snapshot: p.id, Trim: r.IntN(2) == 0, Orientation: []string{"", "go that way"}[r.IntN(2)]})
+			b, _ := s.branch(snapshots.BranchOptions{Snapshot: p.id, Trim: r.IntN(2) == 0, Orientation: []string{"", "go that way"}[r.IntN(2)]})
 			all = append(all, &imagined{b, slices.Clone(p.said), slices.Clone(p.words)})
 		case k == 17:
 			what = "compact"

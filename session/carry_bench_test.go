@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/room/snapshots"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -37,7 +38,7 @@ func TestCarryMemory(t *testing.T) {
 	if _, err := h.Import(t.Context(), in, nil); err != nil {
 		t.Fatal(err)
 	}
-	n := h.snap(session.SnapshotOptions{Name: "long"})
+	n := h.snap(snapshots.Options{Name: "long"})
 	const most = 40 << 20
 	r, w := io.Pipe()
 	o := newHarness(t, h.set).on("agent:main:local:dm:far")

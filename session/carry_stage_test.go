@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/room/snapshots"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -33,7 +34,7 @@ func brokenOff(t *testing.T) (x *harness, raw []byte, shown string) {
 	}, nil); err != nil {
 		t.Fatal(err)
 	}
-	raw = h.export(h.snap(session.SnapshotOptions{Name: "long"}).ID)
+	raw = h.export(h.snap(snapshots.Options{Name: "long"}).ID)
 	x, _ = newTimed(t, set, noon)
 	x = x.on("agent:main:local:dm:x")
 	cut := io.MultiReader(bytes.NewReader(raw[:len(raw)*9/10]), iotest.ErrReader(errors.New("connection reset")))
@@ -167,7 +168,7 @@ func TestSnapshotToldByEach(t *testing.T) {
 	away := &telling{fakeAgent: h.agent, nodes: map[string]bool{}}
 	open := func(key tidemark.Key) *session.Session {
 		s, err := session.Open(t.Context(), session.Config{Key: key, DB: h.db, Blobs: h.blobs, Provider: h.model, Agent: away, Runtime: h.rt,
-			Settings: session.Settings{Model: "test"}, Strategies: []compaction.Strategy{compaction.Summary{}}})
+			Settings: session.Settings{Model: "test"}, Strategies: []compaction.Strategy{compaction.Summary{}}, Rooms: h.rooms()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -177,15 +178,15 @@ func TestSnapshotToldByEach(t *testing.T) {
 	h.agent.mu.Lock()
 	h.agent.fail = tidemark.ErrUnavailable
 	h.agent.mu.Unlock()
-	n, err := a.Snapshot(t.Context(), session.SnapshotOptions{})
+	n, err := roomOf[*snapshots.Room](t, a).Take(t.Context(), snapshots.Options{})
 	var raw bytes.Buffer
-	if err = errors.Join(err, a.ExportSnapshot(t.Context(), n.ID, &raw)); err != nil {
+	if err = errors.Join(err, roomOf[*snapshots.Carry](t, a).Export(t.Context(), n.ID, &raw)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.ImportSnapshot(t.Context(), "", &raw); err != nil {
+	if _, err := roomOf[*snapshots.Carry](t, b).Import(t.Context(), "", &raw); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.RemoveSnapshot(t.Context(), n.ID); err != nil {
+	if _, err := roomOf[*snapshots.Room](t, a).Remove(t.Context(), n.ID); err != nil {
 		t.Fatal(err)
 	}
 	h.idle()

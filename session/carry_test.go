@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/room/snapshots"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/snapshot"
 )
@@ -47,11 +48,11 @@ func travelled(t *testing.T) (*harness, snapshot.Node) {
 	h.post(session.Input{Message: tidemark.NewText(tidemark.User, "big "+strings.Repeat("0123456789abcdef", 20_000))})
 	h.post(session.Input{ID: "compact", Kind: session.InputCompact})
 	h.say("look again, at the heron")
-	n := h.snap(session.SnapshotOptions{Name: "ground", Tags: []string{"x"}})
-	b, _ := h.branch(session.BranchOptions{Snapshot: n.ID, Name: "upper", Orientation: "This is the upper floor.", Trim: true})
+	n := h.snap(snapshots.Options{Name: "ground", Tags: []string{"x"}})
+	b, _ := h.branch(snapshots.BranchOptions{Snapshot: n.ID, Name: "upper", Orientation: "This is the upper floor.", Trim: true})
 	b.say("the pelican is here")
 	h.say("the sparrow is not for the branch")
-	return b, b.snap(session.SnapshotOptions{Name: "roof", Description: "of the house"})
+	return b, b.snap(snapshots.Options{Name: "roof", Description: "of the house"})
 }
 
 // TestCarry: an archive gives another store the same view and the same chain, two exports are the same bytes, and the
@@ -90,7 +91,7 @@ func TestCarry(t *testing.T) {
 		t.Error("what was imported is exported as something else")
 	}
 	for _, node := range nodes { // both can be gone on from
-		b, _ := o.branch(session.BranchOptions{Snapshot: node.ID})
+		b, _ := o.branch(snapshots.BranchOptions{Snapshot: node.ID})
 		if !strings.Contains(strings.Join(b.originals(), "\n"), "heron") || strings.Contains(b.shows(), "pelican") != (node.ID == n.ID) {
 			t.Errorf("a branch of %s shows\n%.1000s", node.Name, b.shows())
 		}
@@ -175,7 +176,7 @@ func TestCarryHome(t *testing.T) {
 		if err != nil || !slices.ContainsFunc(all, func(s snapshot.Node) bool { return s.ID == n.ID }) {
 			t.Errorf("%s lists %+v, %v", x.key, all, err)
 		}
-		b, made := x.branch(session.BranchOptions{Snapshot: n.ID, Name: "again"})
+		b, made := x.branch(snapshots.BranchOptions{Snapshot: n.ID, Name: "again"})
 		if made.Key.Root() != x.key.Root() || b.shows() != want {
 			t.Errorf("%s of %s shows\n%.1000s", made.Key, x.key, b.shows())
 		}

@@ -22,14 +22,13 @@ const (
 	dueExtract = "extract:" // before a session id: memories of one that was reset without them
 	dueEvicted = "evicted:" // before an overlay: what it took out of the view unread
 	dueAgain   = "again"    // a summary that an extract stands in for
-	dueStaging = "import"   // clear what an import left that broke off
 	dueDigest  = "digest"   // tell the agent which words are new
 )
 
 // coreKinds and coreReports are the kinds of due work and of outbox rows that no room may have.
 var (
-	coreKinds   = []string{dueRun, dueReset, dueOutbox, dueExtract, dueEvicted, dueAgain, dueWords, dueIndex, dueStaging, dueDigest}
-	coreReports = []string{outFacts, outArchive, outSnapshot}
+	coreKinds   = []string{dueRun, dueReset, dueOutbox, dueExtract, dueEvicted, dueAgain, dueWords, dueIndex, dueDigest}
+	coreReports = []string{outFacts, outArchive}
 )
 
 func (s *Session) dueStmt(kind string, at time.Time, data string) tidemark.Stmt {
@@ -151,8 +150,6 @@ func (s *Session) Wake(ctx context.Context) error {
 			err = s.readQuietly(ctx)
 		case dueIndex:
 			err = s.indexQuietly(ctx)
-		case dueStaging:
-			err = s.sweepStaging(ctx)
 		case dueDigest:
 			err = s.digestDue(ctx)
 		default:
@@ -243,9 +240,8 @@ func (s *Session) outboxStmt(id, kind string, payload any) tidemark.Stmt {
 
 // Kinds of outbox rows.
 const (
-	outFacts    = "facts"    // a tidemark.Extraction
-	outArchive  = "archive"  // an archive.Info
-	outSnapshot = "snapshot" // a snapshot.Node
+	outFacts   = "facts"   // a tidemark.Extraction
+	outArchive = "archive" // an archive.Info
 )
 
 // report tells the agent what it does not know yet: extractions, archives, the directory row. What
@@ -278,6 +274,14 @@ func (s *Session) report(ctx context.Context) {
 		return
 	}
 	s.digestNow(ctx)
+}
+
+// tellSoon tells the agent behind what the caller waits for.
+func (s *Session) tellSoon() {
+	s.Runtime.Go(func() {
+		s.report(s.life)
+		s.setAlarm(s.life)
+	})
 }
 
 // tell hands rows of the outbox and the directory row to the agent, and returns what clears those that it
@@ -320,8 +324,6 @@ func (s *Session) tellFacts(ctx context.Context, r tidemark.Row) (*archive.Info,
 		return i, decode(r.Bytes(2), i)
 	}
 	switch kind {
-	case outSnapshot:
-		return nil, s.tellSnapshot(ctx, r.Bytes(2))
 	case outFacts:
 		var x tidemark.Extraction
 		if err := decode(r.Bytes(2), &x); err != nil {

@@ -21,9 +21,6 @@ import (
 	"github.com/tidemark-ai/tidemark/room/vectors"
 )
 
-// GuestNodes is how many snapshots a conversation has when only its owner takes more.
-const GuestNodes = guestNodes
-
 // RowsOf is the positions that a recall looks between for its times.
 func (s *Session) RowsOf(ctx context.Context, w Wanted) (from, to int64, whole bool, err error) {
 	r, err := s.rowsOf(ctx, w)
@@ -37,7 +34,7 @@ func (s *Session) RowsOf(ctx context.Context, w Wanted) (from, to int64, whole b
 func MigrateAll(ctx context.Context, db tidemark.DB) (*host.Log, error) {
 	log, err := Migrate(ctx, db)
 	all := slices.Clone(coreTables)
-	for _, r := range []room.Tabler{&outbound.Room{}, &task.Room{}, &approvals.Room{}, &episodic.Room{}, &snapshots.Room{}, &spool.Room{}, &vectors.Room{}, &sittings.Room{}, &reflection.Room{}} {
+	for _, r := range []room.Tabler{&outbound.Room{}, &task.Room{}, &approvals.Room{}, &episodic.Room{}, &snapshots.Room{}, &snapshots.Merges{}, &spool.Room{}, &vectors.Room{}, &sittings.Room{}, &reflection.Room{}} {
 		all = append(all, r.Tables())
 	}
 	for _, t := range all {

@@ -31,11 +31,8 @@ func (g Guest) Branch(ctx context.Context, name, base string, seq int64) (log st
 		}
 		now := g.s.Runtime.Now()
 		id := tidemark.NewID(now)
-		err = g.s.DB.Tx(ctx, []tidemark.Stmt{
-			g.s.log.CreateStmt(host.Info{ID: id, Key: key, BaseLog: base, BaseSeq: seq, Created: now}),
-			g.s.log.RefStmt(headRef(key), "", id),
-			{SQL: `INSERT INTO heads(key, log, created, active) VALUES(?, ?, ?, ?)`, Args: []any{string(key), id, now.UnixMilli(), now.UnixMilli()}, Want: 1},
-		})
+		err = g.s.DB.Tx(ctx, append(g.s.logStmts(host.Info{ID: id, Key: key, BaseLog: base, BaseSeq: seq, Created: now}, ""),
+			tidemark.Stmt{SQL: `INSERT INTO heads(key, log, created, active) VALUES(?, ?, ?, ?)`, Args: []any{string(key), id, now.UnixMilli(), now.UnixMilli()}, Want: 1}))
 		if err == nil {
 			return id, nil
 		}

@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"context"
+	"io"
 	"testing"
 
 	"github.com/tidemark-ai/tidemark"
@@ -18,11 +19,12 @@ import (
 	"github.com/tidemark-ai/tidemark/room/task"
 	"github.com/tidemark-ai/tidemark/room/vectors"
 	"github.com/tidemark-ai/tidemark/session"
+	"github.com/tidemark-ai/tidemark/snapshot"
 )
 
 // rooms makes the rooms of the session.
 func (h *harness) rooms() []room.Maker {
-	out := []room.Maker{outbound.Make(h.courier), occasion.Make(h.courier != nil), task.Make(h.taskState), snapshots.Make, spool.Make, pager.Make, approvals.Make(h.approvals), episodic.Make}
+	out := append(snapshots.Makers(), outbound.Make(h.courier), occasion.Make(h.courier != nil), task.Make(h.taskState), spool.Make, pager.Make, approvals.Make(h.approvals), episodic.Make)
 	if h.embedder != nil {
 		out = append(out, vectors.Make(h.embedder))
 	}
@@ -96,20 +98,57 @@ func (h *harness) sends() *outbound.Room {
 
 // Merge and Compare are of the room of snapshots.
 func (h *harness) Merge(ctx context.Context, o snapshots.MergeOptions) (snapshots.Merged, error) {
-	return h.branches().Merge(ctx, o)
+	return roomOf[*snapshots.Merges](h.t, h.Session).Merge(ctx, o)
 }
 
 func (h *harness) Compare(ctx context.Context, a, b string) (snapshots.Comparison, error) {
-	return h.branches().Compare(ctx, a, b)
+	return roomOf[*snapshots.Merges](h.t, h.Session).Compare(ctx, a, b)
 }
 
-func (h *harness) branches() *snapshots.Room { return branchesOf(h.t, h.Session) }
+// Snapshot, Branch and what follows are of the rooms of snapshots, too.
+func (h *harness) Snapshot(ctx context.Context, o snapshots.Options) (snapshot.Node, error) {
+	return h.places().Take(ctx, o)
+}
 
-func branchesOf(t *testing.T, s *session.Session) *snapshots.Room {
+func (h *harness) Branch(ctx context.Context, o snapshots.BranchOptions) (snapshots.Branch, error) {
+	return h.places().Branch(ctx, o)
+}
+
+// Trim is the primitive: a snapshot of the session as it is now, and a trimmed branch of it.
+func (h *harness) Trim(ctx context.Context, o snapshots.BranchOptions) (snapshots.Branch, error) {
+	o.Trim = true
+	return h.Branch(ctx, o)
+}
+
+func (h *harness) Snapshots(ctx context.Context, cursor string, limit int, newest bool) ([]snapshot.Node, string, error) {
+	return h.places().List(ctx, cursor, limit, newest)
+}
+
+func (h *harness) SnapshotNode(ctx context.Context, id string) (snapshot.Node, error) {
+	return h.places().Node(ctx, id)
+}
+
+func (h *harness) RemoveSnapshot(ctx context.Context, id string) (snapshot.Node, error) {
+	return h.places().Remove(ctx, id)
+}
+
+func (h *harness) ExportSnapshot(ctx context.Context, id string, w io.Writer) error {
+	return h.carry().Export(ctx, id, w)
+}
+
+func (h *harness) ImportSnapshot(ctx context.Context, id string, r io.Reader) (snapshots.Carried, error) {
+	return h.carry().Import(ctx, id, r)
+}
+
+func (h *harness) places() *snapshots.Room { return roomOf[*snapshots.Room](h.t, h.Session) }
+
+func (h *harness) carry() *snapshots.Carry { return roomOf[*snapshots.Carry](h.t, h.Session) }
+
+func roomOf[T any](t *testing.T, s *session.Session) T {
 	t.Helper()
-	r, ok := session.Room[*snapshots.Room](s)
+	r, ok := session.Room[T](s)
 	if !ok {
-		t.Fatal("the session has no room for its snapshots")
+		t.Fatalf("the session has no %T", r)
 	}
 	return r
 }

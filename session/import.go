@@ -86,6 +86,20 @@ func (s *Session) beginImport(ctx context.Context) (*run, error) {
 	return r, err
 }
 
+// lend has work write into the session with its run.
+func (s *Session) lend(ctx context.Context, work func(room.Held) error) error {
+	r, err := s.beginImport(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.kick()
+	defer s.release(r.ID)
+	if err := work(held{s, r}); err != nil {
+		return errors.Join(err, s.step(s.life, r, stateFailed, s.endStmts(outboxRetry)...))
+	}
+	return nil
+}
+
 // importer is an import in work.
 type importer struct {
 	s        *Session

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/room/snapshots"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -41,10 +42,10 @@ func TestLineageByID(t *testing.T) {
 	})
 	h.say("firstword")
 	before := h.newest()
-	mid, _ := h.branch(session.BranchOptions{Of: session.SnapshotOptions{Name: "a"}, Name: "mid"})
+	mid, _ := h.branch(snapshots.BranchOptions{Of: snapshots.Options{Name: "a"}, Name: "mid"})
 	mid.say("midword")
 	midBefore := mid.newest()
-	leaf, _ := mid.branch(session.BranchOptions{Of: session.SnapshotOptions{Name: "b"}, Name: "leaf"})
+	leaf, _ := mid.branch(snapshots.BranchOptions{Of: snapshots.Options{Name: "b"}, Name: "leaf"})
 	h.say("latebase")
 	mid.say("latemid")
 	since, midSince := h.newest(), mid.newest()

@@ -69,7 +69,7 @@ func watched(t *testing.T) (h, branch *harness, db *aside) {
 	h.db = db
 	h.open()
 	h.say("what shall we do?")
-	branch, _ = h.branch(session.BranchOptions{Of: session.SnapshotOptions{Name: "plan"}, Name: "way"})
+	branch, _ = h.branch(snapshots.BranchOptions{Of: snapshots.Options{Name: "plan"}, Name: "way"})
 	branch.say("try it")
 	return h, branch, db
 }
@@ -187,8 +187,8 @@ func TestMergeTwiceAtOnce(t *testing.T) {
 // TestTrimmedBranchOfThePast: a trimmed branch of a snapshot is of what was shown there, whatever the source hid since.
 func TestTrimmedBranchOfThePast(t *testing.T) {
 	d := worked(t)
-	n := d.snap(session.SnapshotOptions{Name: "before"})
-	at, _ := d.branch(session.BranchOptions{Snapshot: n.ID, Name: "at once", Trim: true})
+	n := d.snap(snapshots.Options{Name: "before"})
+	at, _ := d.branch(snapshots.BranchOptions{Snapshot: n.ID, Name: "at once", Trim: true})
 	want, shown := at.shows(), d.shows()
 	d.stop()
 	d.strategies = []compaction.Strategy{compaction.Pointer{Tail: 1}}
@@ -197,7 +197,7 @@ func TestTrimmedBranchOfThePast(t *testing.T) {
 	if d.shows() == shown {
 		t.Fatal("nothing was compacted: the test shows nothing")
 	}
-	since, _ := d.branch(session.BranchOptions{Snapshot: n.ID, Name: "since", Trim: true})
+	since, _ := d.branch(snapshots.BranchOptions{Snapshot: n.ID, Name: "since", Trim: true})
 	if got := since.shows(); got != want {
 		t.Errorf("a branch that is made later shows %d bytes, one that was made at once %d", len(got), len(want))
 	}

@@ -14,8 +14,8 @@ import (
 func TestMerge(t *testing.T) {
 	h := newHarness(t, session.Settings{})
 	h.say("what shall we do?")
-	n := h.snap(session.SnapshotOptions{Name: "plan"})
-	b, made := h.branch(session.BranchOptions{Snapshot: n.ID, Name: "redis way"})
+	n := h.snap(snapshots.Options{Name: "plan"})
+	b, made := h.branch(snapshots.BranchOptions{Snapshot: n.ID, Name: "redis way"})
 	if _, err := h.Merge(t.Context(), snapshots.MergeOptions{From: made.Key}); !errors.Is(err, tidemark.ErrInvalid) {
 		t.Errorf("nothing was said: %v", err)
 	}
@@ -64,9 +64,9 @@ func TestCompare(t *testing.T) {
 	h := newHarness(t, session.Settings{})
 	h.say("one")
 	h.say("two")
-	n := h.snap(session.SnapshotOptions{Name: "both"})
-	a, x := h.branch(session.BranchOptions{Snapshot: n.ID, Name: "a"})
-	b, y := h.branch(session.BranchOptions{Snapshot: n.ID, Name: "b"})
+	n := h.snap(snapshots.Options{Name: "both"})
+	a, x := h.branch(snapshots.BranchOptions{Snapshot: n.ID, Name: "a"})
+	b, y := h.branch(snapshots.BranchOptions{Snapshot: n.ID, Name: "b"})
 	h.model.set(func(_ int, req tidemark.Request) (tidemark.Message, error) {
 		last := req.Messages[len(req.Messages)-1]
 		if len(last.Results()) == 0 && strings.Contains(last.PlainText(), "look") {

@@ -29,13 +29,9 @@ func (s *Session) parts(ctx context.Context, log string) ([]part, error) {
 	var out []part
 	for i, b := range slices.Backward(all) {
 		if i < len(all)-1 { // it continues another
-			rows, err := s.DB.Query(ctx, `SELECT archived FROM branches WHERE log = ? LIMIT 1`, b.Log)
+			upto, err := s.baseArchived(ctx, b.Log)
 			if err != nil {
 				return nil, fmt.Errorf("read parts of %s: %w", b.Log, err)
-			}
-			upto := int64(0)
-			if len(rows) > 0 {
-				upto = rows[0].Int(0)
 			}
 			out = slices.DeleteFunc(out, func(p part) bool { return p.Last > upto })
 		}

@@ -343,16 +343,14 @@ func (s *Session) move(ctx context.Context, r *run, x *resetting) error {
 	done := Reset{Reason: x.Reason, Old: x.Old, New: x.New, Messages: x.Messages, Archive: x.Archive, TokensCleared: h.Context,
 		Memories: x.early + countFacts(x.facts), MemoriesOwed: x.owed, Usage: x.usage}
 	event := tidemark.Event{Type: "reset", Text: done.line(), Data: []byte(mustJSON(done))}
-	stmts := []tidemark.Stmt{
-		s.log.CreateStmt(host.Info{ID: x.New, Key: s.Key, Previous: x.Old, Created: now}),
-		s.log.RefStmt(headRef(s.Key), x.Old, x.New),
+	stmts := append(s.logStmts(host.Info{ID: x.New, Key: s.Key, Previous: x.Old, Created: now}, x.Old), []tidemark.Stmt{
 		{SQL: `UPDATE runs SET log = ? WHERE id = ?`, Args: []any{x.New, r.ID}, Want: 1},
 		{SQL: `UPDATE resets SET step = 'done' WHERE old = ? AND step = ?`, Args: []any{x.Old, stepMove}, Want: 1},
 		{SQL: `UPDATE plans SET state = 'dropped' WHERE key = ? AND state = 'open'`, Args: []any{string(s.Key)}},
 		{SQL: `UPDATE heads SET log = ?, active = ?, people = ?, messages = 0, context = 0, compactions = 0, resets = resets + 1, usage = '{}',
 			prompt = '', cooldown = 0, failures = 0 WHERE key = ? AND log = ?`, Args: []any{x.New, now.UnixMilli(), now.UnixMilli(), string(s.Key), x.Old}, Want: 1},
 		s.undueStmt(dueReset),
-	}
+	}...)
 	stmts = append(stmts, s.pruneStmts()...)
 	lines, err := s.teller().Lines(ctx, x.New, r.origins, done.people())
 	if err != nil {

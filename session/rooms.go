@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -68,9 +69,9 @@ func (s *Session) ports() room.Ports {
 			Say: func(ctx context.Context, id string, to *tidemark.Address, text string, e *tidemark.Event) error {
 				return s.teller().Say(ctx, id, to, text, e)
 			}},
-		Turns: room.Turns{Active: s.activeRun, Usage: s.runUsage, GoOn: s.goOnStmts, Resume: func() { s.Runtime.Go(s.goOn) }},
+		Turns: room.Turns{Active: s.activeRun, Usage: s.runUsage, GoOn: s.goOnStmts, Resume: func() { s.Runtime.Go(s.goOn) }, Hold: s.lend},
 		Lease: room.Lease{Owner: s.owner, Bound: s.ownerBound, Held: s.newestStmt},
-		Past:  s.past(),
+		Past:  s.past(), Blocks: s.blocks(),
 	}
 }
 
@@ -182,6 +183,26 @@ func (s *Session) wakeRooms(ctx context.Context, kind string) error {
 	return s.DB.Tx(ctx, []tidemark.Stmt{s.undueStmt(kind)})
 }
 
+// answerRooms has the room that a word is of answer it; ok is false for a word of none.
+func (s *Session) answerRooms(ctx context.Context, r *run, word, text string, owner bool) (answer string, ok bool, err error) {
+	for _, x := range s.rooms {
+		a, answers := x.(room.Answerer)
+		if !answers || !slices.Contains(a.Answers(), word) {
+			continue
+		}
+		q := room.Asked{Word: word, Text: text, Owner: owner}
+		if r.command != nil {
+			q.ID, q.At = r.command.ID, r.command.At
+		}
+		answer, err := a.Answer(ctx, q)
+		if errors.Is(err, tidemark.ErrForbidden) {
+			return s.notYours(), true, nil
+		}
+		return answer, true, err
+	}
+	return "", false, nil
+}
+
 // roomTools lists the tools of rooms.
 func (s *Session) roomTools() (out []tidemark.Tool) {
 	for _, r := range s.rooms {
@@ -214,6 +235,14 @@ func (s *Session) marksOf(ctx context.Context, ids []tidemark.EntryID) (map[tide
 		return r.Marks(ctx, ids)
 	}
 	return nil, nil
+}
+
+// baseArchived is how far the archives of what a log continues as a branch held its history when it began.
+func (s *Session) baseArchived(ctx context.Context, log string) (int64, error) {
+	if b, ok := Room[room.Brancher](s); ok {
+		return b.BaseArchived(ctx, log)
+	}
+	return 0, nil
 }
 
 // closeRooms has rooms do what a reset or an import ends.
@@ -305,8 +334,8 @@ func (s *Session) tuned(ctx context.Context, list []compaction.Strategy) ([]comp
 
 // answerFirst has a room answer the calls of its tool, and returns the room, nil where there are none. A life that takes
 // the turn up later answers them the same.
-func (s *Session) answerFirst(ctx context.Context, r *run, calls []call) (room.Answerer, error) {
-	a, ok := Room[room.Answerer](s)
+func (s *Session) answerFirst(ctx context.Context, r *run, calls []call) (room.CallAnswerer, error) {
+	a, ok := Room[room.CallAnswerer](s)
 	if !ok {
 		return nil, nil
 	}

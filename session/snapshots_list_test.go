@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/room/snapshots"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/snapshot"
 	"github.com/tidemark-ai/tidemark/tidemarktest"
@@ -32,10 +33,10 @@ func TestSnapshotPages(t *testing.T) {
 	h.say("a beginning")
 	var want []string
 	for i := range 9 { // at one time, as far as the clock tells
-		n := h.snap(session.SnapshotOptions{Name: fmt.Sprint("n", i)})
+		n := h.snap(snapshots.Options{Name: fmt.Sprint("n", i)})
 		want = append(want, n.ID)
 		if i%3 == 0 {
-			b, made := h.branch(session.BranchOptions{Snapshot: n.ID})
+			b, made := h.branch(snapshots.BranchOptions{Snapshot: n.ID})
 			want = append(want, string(made.Key))
 			b.say("on")
 		}
@@ -78,9 +79,9 @@ func TestSnapshotPages(t *testing.T) {
 func TestRemoveSnapshot(t *testing.T) {
 	h := newHarness(t, session.Settings{})
 	h.say("a heron")
-	keep, n := h.snap(session.SnapshotOptions{Name: "keep"}), h.snap(session.SnapshotOptions{Name: "wrong"})
+	keep, n := h.snap(snapshots.Options{Name: "keep"}), h.snap(snapshots.Options{Name: "wrong"})
 	raw := h.export(n.ID)
-	h.branch(session.BranchOptions{Snapshot: keep.ID, Name: "b"})
+	h.branch(snapshots.BranchOptions{Snapshot: keep.ID, Name: "b"})
 	shown := h.shows()
 	for range 2 {
 		if got, err := h.RemoveSnapshot(t.Context(), n.ID); err != nil || got.ID != n.ID || got.Gone {
@@ -94,7 +95,7 @@ func TestRemoveSnapshot(t *testing.T) {
 	if _, err := h.SnapshotNode(t.Context(), n.ID); !errors.Is(err, tidemark.ErrNotFound) {
 		t.Errorf("asked for: %v", err)
 	}
-	if _, err := h.Branch(t.Context(), session.BranchOptions{Snapshot: n.ID}); !errors.Is(err, tidemark.ErrNotFound) {
+	if _, err := h.Branch(t.Context(), snapshots.BranchOptions{Snapshot: n.ID}); !errors.Is(err, tidemark.ErrNotFound) {
 		t.Errorf("branched: %v", err)
 	}
 	if err := h.ExportSnapshot(t.Context(), n.ID, &bytes.Buffer{}); !errors.Is(err, tidemark.ErrNotFound) {
@@ -129,7 +130,7 @@ func TestSnapshotRoom(t *testing.T) {
 	h.key = "agent:main:fake:dm:ann"
 	h.open()
 	h.say("hello")
-	first := h.snap(session.SnapshotOptions{})
+	first := h.snap(snapshots.Options{})
 	fill := func(n int) { // rows as others made them
 		err := h.DB.Tx(t.Context(), []tidemark.Stmt{{SQL: `WITH RECURSIVE i(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM i WHERE n < ?)
 			INSERT INTO snapshots(id, root, log, seq, created, node) SELECT 'snap-' || n, root, log, seq, created, node FROM i, snapshots WHERE snapshots.id = ? ON CONFLICT DO NOTHING`,
@@ -148,7 +149,7 @@ func TestSnapshotRoom(t *testing.T) {
 		h.idle()
 		return c.Texts()[len(c.Texts())-1]
 	}
-	fill(session.GuestNodes - 2)
+	fill(snapshots.GuestNodes - 2)
 	if got := ask(false); !strings.HasPrefix(got, "Snapshot: more") {
 		t.Errorf("the last but one: %s", got)
 	}
@@ -158,15 +159,15 @@ func TestSnapshotRoom(t *testing.T) {
 	if got := ask(true); !strings.HasPrefix(got, "Snapshot: more") {
 		t.Errorf("the owner: %s", got)
 	}
-	fill(session.MaxNodes - 4) // beside the first and the two that were asked for
-	if _, err := h.Trim(t.Context(), session.BranchOptions{}); !errors.Is(err, tidemark.ErrTooLarge) {
+	fill(snapshots.MaxNodes - 4) // beside the first and the two that were asked for
+	if _, err := h.Trim(t.Context(), snapshots.BranchOptions{}); !errors.Is(err, tidemark.ErrTooLarge) {
 		t.Errorf("a snapshot and its branch where there is room for one: %v", err)
 	}
-	last := h.snap(session.SnapshotOptions{})
+	last := h.snap(snapshots.Options{})
 	for what, err := range map[string]error{
-		"snapshot": func() error { _, err := h.Snapshot(t.Context(), session.SnapshotOptions{}); return err }(),
-		"branch":   func() error { _, err := h.Branch(t.Context(), session.BranchOptions{Snapshot: last.ID}); return err }(),
-		"trim":     func() error { _, err := h.Trim(t.Context(), session.BranchOptions{}); return err }(),
+		"snapshot": func() error { _, err := h.Snapshot(t.Context(), snapshots.Options{}); return err }(),
+		"branch":   func() error { _, err := h.Branch(t.Context(), snapshots.BranchOptions{Snapshot: last.ID}); return err }(),
+		"trim":     func() error { _, err := h.Trim(t.Context(), snapshots.BranchOptions{}); return err }(),
 	} {
 		if !errors.Is(err, tidemark.ErrTooLarge) || !strings.Contains(err.Error(), "remove a snapshot") {
 			t.Errorf("%s: %v", what, err)
@@ -175,5 +176,5 @@ func TestSnapshotRoom(t *testing.T) {
 	if _, err := h.RemoveSnapshot(t.Context(), last.ID); err != nil {
 		t.Fatal(err)
 	}
-	h.snap(session.SnapshotOptions{})
+	h.snap(snapshots.Options{})
 }

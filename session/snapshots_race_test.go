@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/room/snapshots"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -77,7 +78,7 @@ func TestSnapshotBesideTurn(t *testing.T) {
 			m.mu.Lock()
 			m.left, m.act = k, func() { met = true; tc.within() }
 			m.mu.Unlock()
-			n, err := h.Snapshot(context.WithValue(t.Context(), counted{}, true), session.SnapshotOptions{Name: fmt.Sprint("s", k)})
+			n, err := h.Snapshot(context.WithValue(t.Context(), counted{}, true), snapshots.Options{Name: fmt.Sprint("s", k)})
 			if err != nil {
 				t.Fatalf("%s at query %d: %v", name, k, err)
 			}
@@ -88,7 +89,7 @@ func TestSnapshotBesideTurn(t *testing.T) {
 				tc.within()
 			}
 			tc.after()
-			b, _ := h.branch(session.BranchOptions{Snapshot: n.ID})
+			b, _ := h.branch(snapshots.BranchOptions{Snapshot: n.ID})
 			var last tidemark.Message
 			for e, err := range b.History(t.Context(), false) {
 				if err == nil {
@@ -118,12 +119,12 @@ func TestRemoveBesideBranch(t *testing.T) {
 	met, gone, stayed := true, 0, 0
 	for k := 1; met && k <= looks; k++ {
 		met = false
-		n := h.snap(session.SnapshotOptions{Name: fmt.Sprint("s", k)})
+		n := h.snap(snapshots.Options{Name: fmt.Sprint("s", k)})
 		var removed error
 		m.mu.Lock()
 		m.left, m.act = k, func() { met = true; _, removed = h.RemoveSnapshot(t.Context(), n.ID) }
 		m.mu.Unlock()
-		o := session.BranchOptions{Snapshot: n.ID, Trim: k%2 == 0}
+		o := snapshots.BranchOptions{Snapshot: n.ID, Trim: k%2 == 0}
 		b, err := h.Branch(context.WithValue(t.Context(), counted{}, true), o)
 		m.mu.Lock()
 		m.left = 0

@@ -106,6 +106,11 @@ type head struct {
 // headRef is the ref that names the current log of a key.
 func headRef(k tidemark.Key) string { return "head:" + string(k) }
 
+// logStmts make a new log the current one of its key, in the place of another, "" for none.
+func (s *Session) logStmts(i host.Info, old string) []tidemark.Stmt {
+	return []tidemark.Stmt{s.log.CreateStmt(i), s.log.RefStmt(headRef(i.Key), old, i.ID)}
+}
+
 // ensure makes the rows of a new conversation.
 func (s *Session) ensure(ctx context.Context) error {
 	if _, err := s.head(ctx); err == nil || !errors.Is(err, tidemark.ErrNotFound) {
@@ -113,11 +118,8 @@ func (s *Session) ensure(ctx context.Context) error {
 	}
 	now := s.Runtime.Now()
 	id := tidemark.NewID(now)
-	err := s.DB.Tx(ctx, []tidemark.Stmt{
-		s.log.CreateStmt(host.Info{ID: id, Key: s.Key, Created: now}),
-		s.log.RefStmt(headRef(s.Key), "", id),
-		{SQL: `INSERT INTO heads(key, log, created, active, people) VALUES(?, ?, ?, ?, ?)`, Args: []any{string(s.Key), id, now.UnixMilli(), now.UnixMilli(), now.UnixMilli()}, Want: 1},
-	})
+	err := s.DB.Tx(ctx, append(s.logStmts(host.Info{ID: id, Key: s.Key, Created: now}, ""),
+		tidemark.Stmt{SQL: `INSERT INTO heads(key, log, created, active, people) VALUES(?, ?, ?, ?, ?)`, Args: []any{string(s.Key), id, now.UnixMilli(), now.UnixMilli(), now.UnixMilli()}, Want: 1}))
 	if errors.Is(err, tidemark.ErrConflict) {
 		return nil // another request made it
 	}
@@ -164,7 +166,7 @@ func (s *Session) Info(ctx context.Context) (tidemark.SessionInfo, error) {
 }
 
 // coreTables are those that a database has from their first row on.
-var coreTables = []room.Tables{artifactTables, pieceTables, skipTables, unsoundTables, toolsetTables, snapshotTables}
+var coreTables = []room.Tables{artifactTables, pieceTables, skipTables, unsoundTables, toolsetTables}
 
 // artifactTables hold the results of tools over a threshold, compressed, each once for a conversation and its
 // branches: the entry keeps the reference. Rows are 2 KB on average, of which an index of its own would

@@ -35,7 +35,7 @@ type Track struct {
 }
 
 // Tracked reports whether a conversation has tracks: its client keeps the history, by way of a [Guest].
-func Tracked(key tidemark.Key) bool { return key.Channel() == "proxy" }
+func Tracked(key tidemark.Key) bool { return key.Channel() == tidemark.ChannelProxy }
 
 // ends are the first and the last key of a conversation in the order of keys: a client's has all of its tracks
 // between them, since nothing that a key may have sorts before "#" or behind "~".

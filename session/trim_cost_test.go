@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/cost"
+	"github.com/tidemark-ai/tidemark/room/snapshots"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -126,7 +127,7 @@ func TestTrimPays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lean, b := h.branch(session.BranchOptions{Name: "lean", Trim: true})
+	lean, b := h.branch(snapshots.BranchOptions{Name: "lean", Trim: true})
 	for n := range later {
 		h.say(fmt.Sprintf("question %d", n))
 		lean.say(fmt.Sprintf("question %d", n))

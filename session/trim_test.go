@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/room/snapshots"
 	"github.com/tidemark-ai/tidemark/room/task"
 	"github.com/tidemark-ai/tidemark/session"
 )
@@ -98,7 +99,7 @@ func TestTrimmedBranch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := d.Trim(t.Context(), session.BranchOptions{Name: "lean"})
+	b, err := d.Trim(t.Context(), snapshots.BranchOptions{Name: "lean"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +161,7 @@ func TestTrimmedBranch(t *testing.T) {
 // TestFaultOfATrimmedFile: memory_fault reads what was trimmed by the name of its file.
 func TestFaultOfATrimmedFile(t *testing.T) {
 	d := worked(t)
-	b, err := d.Trim(t.Context(), session.BranchOptions{})
+	b, err := d.Trim(t.Context(), snapshots.BranchOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,8 +184,8 @@ func TestFaultOfATrimmedFile(t *testing.T) {
 // TestTrimOfATrimmedBranch: there is nothing left to trim, and the numbers say so.
 func TestTrimOfATrimmedBranch(t *testing.T) {
 	d := worked(t)
-	lean, _ := d.branch(session.BranchOptions{Name: "lean", Trim: true})
-	again, err := lean.Trim(t.Context(), session.BranchOptions{Name: "leaner"})
+	lean, _ := d.branch(snapshots.BranchOptions{Name: "lean", Trim: true})
+	again, err := lean.Trim(t.Context(), snapshots.BranchOptions{Name: "leaner"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +202,7 @@ func TestTrimOfATrimmedBranch(t *testing.T) {
 // though somebody brought it back.
 func TestUndoOfATrim(t *testing.T) {
 	d := worked(t)
-	lean, b := d.branch(session.BranchOptions{Name: "lean", Trim: true})
+	lean, b := d.branch(snapshots.BranchOptions{Name: "lean", Trim: true})
 	acts, err := lean.Acts(t.Context(), 0, 10)
 	if err != nil {
 		t.Fatal(err)
@@ -216,7 +217,7 @@ func TestUndoOfATrim(t *testing.T) {
 	if got, want := lean.shows(), d.shows(); got != want {
 		t.Errorf("it shows\n%s\nwant\n%s", got, want)
 	}
-	again, err := lean.Trim(t.Context(), session.BranchOptions{})
+	again, err := lean.Trim(t.Context(), snapshots.BranchOptions{})
 	if err != nil || again.Trim.Results != b.Trim.Results || again.Trim.After != b.Trim.After {
 		t.Errorf("%+v, at first %+v: %v", again.Trim, b.Trim, err)
 	}
@@ -244,7 +245,7 @@ func TestTrimEstimate(t *testing.T) {
 	if _, err := d.TrimEstimate(t.Context(), -1); !errors.Is(err, tidemark.ErrInvalid) || !strings.Contains(err.Error(), "threshold -1") {
 		t.Error(err)
 	}
-	if _, err := d.Trim(t.Context(), session.BranchOptions{Threshold: -1}); !errors.Is(err, tidemark.ErrInvalid) {
+	if _, err := d.Trim(t.Context(), snapshots.BranchOptions{Threshold: -1}); !errors.Is(err, tidemark.ErrInvalid) {
 		t.Error(err)
 	}
 	v, err := d.View(t.Context())
@@ -282,7 +283,7 @@ func TestRecallOfWhatIsPartlyTooLarge(t *testing.T) {
 	}
 	d.say("look here")
 	d.say("so?")
-	b, err := d.Trim(t.Context(), session.BranchOptions{})
+	b, err := d.Trim(t.Context(), snapshots.BranchOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

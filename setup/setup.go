@@ -166,9 +166,9 @@ var taskStates = map[string]task.State{"on": task.On, "off": task.Off}
 
 // Rooms returns what makes the rooms of a session.
 func Rooms(c *config.Config, rt tidemark.Runtime, network http.RoundTripper, courier tidemark.Courier) []room.Maker {
-	out := []room.Maker{outbound.Make(courier), occasion.Make(courier != nil), task.Make(taskStates[c.Recall.TaskState]), snapshots.Make, spool.Make, pager.Make, episodic.Make,
+	out := append(snapshots.Makers(), outbound.Make(courier), occasion.Make(courier != nil), task.Make(taskStates[c.Recall.TaskState]), spool.Make, pager.Make, episodic.Make,
 		approvals.Make(approvals.Config{Policy: c.Approval.Policy(), Expiry: time.Duration(c.Approval.ExpiryMinutes) * time.Minute,
-			Errand: cmp.Or(delegation(c.Delegation).Timeout, session.DefaultDelegateTime)})}
+			Errand: cmp.Or(delegation(c.Delegation).Timeout, session.DefaultDelegateTime)}))
 	if c.Memory.Digest {
 		out = append(out, sittings.Make)
 	}

@@ -30,18 +30,27 @@ func getCompare(c *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := branchesOf(s)
+	r, err := placesOf[*snapshots.Merges](s)
 	if err != nil {
 		return nil, err
 	}
 	return r.Compare(c.r.Context(), sides[0], sides[1])
 }
 
-// branchesOf is the room that compares and merges the branches of a conversation.
-func branchesOf(s *session.Session) (*snapshots.Room, error) {
-	r, ok := session.Room[*snapshots.Room](s)
+// placesOf is a room of a session that has to do with snapshots and branches.
+func placesOf[T any](s *session.Session) (T, error) {
+	r, ok := session.Room[T](s)
 	if !ok {
-		return nil, fmt.Errorf("branches of %s: its host compares none: %w", s.Key, tidemark.ErrUnavailable)
+		return r, fmt.Errorf("snapshots of %s: its host keeps none: %w", s.Key, tidemark.ErrUnavailable)
 	}
 	return r, nil
+}
+
+// entered opens the session that the path names, and returns a room of it.
+func entered[T any](c *request) (r T, err error) {
+	s, err := c.session(false)
+	if err != nil {
+		return r, err
+	}
+	return placesOf[T](s)
 }

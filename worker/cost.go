@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/cost"
 	"github.com/tidemark-ai/tidemark/session"
 )
@@ -50,7 +51,7 @@ type wireSpent struct {
 
 // wireTrim is what a trimmed branch would give.
 type wireTrim struct {
-	session.TrimMetrics
+	compaction.TrimMetrics
 	Before    tidemark.Tokens `json:"before"`
 	After     tidemark.Tokens `json:"after"`
 	Reduction float64         `json:"reduction"` // percent

@@ -25,20 +25,20 @@ func bounded(c *request, name, text string, most int) {
 }
 
 // ofSnapshot are the fields that describe a snapshot which is to be taken.
-func ofSnapshot(o *session.SnapshotOptions) []field {
+func ofSnapshot(o *snapshots.Options) []field {
 	const text = "a string"
 	return []field{{"name", text, &o.Name}, {"description", text, &o.Description}, {"tags", "a list of strings", &o.Tags}, {"at", "the id of a message", &o.At}}
 }
 
 // postSnapshot takes a snapshot.
 func postSnapshot(c *request) (any, error) {
-	var o session.SnapshotOptions
+	var o snapshots.Options
 	c.decode(ofSnapshot(&o)...)
-	s, err := c.session(false)
+	r, err := entered[*snapshots.Room](c)
 	if err != nil {
 		return nil, err
 	}
-	n, err := s.Snapshot(c.r.Context(), o)
+	n, err := r.Take(c.r.Context(), o)
 	return response{http.StatusCreated, n}, err
 }
 
@@ -68,21 +68,29 @@ func (c *request) nodePage() (cursor string, limit int, newest bool) {
 // listSnapshots lists those of a conversation, whichever of its branches they are of, page by page.
 func listSnapshots(c *request) (any, error) {
 	cursor, limit, newest := c.nodePage()
-	s, err := c.session(false)
+	r, err := entered[*snapshots.Room](c)
 	if err != nil {
 		return nil, err
 	}
-	page, next, err := s.Snapshots(c.r.Context(), cursor, limit, newest)
+	page, next, err := r.List(c.r.Context(), cursor, limit, newest)
 	return wireNodes{listed(page), next}, err
 }
 
 // deleteSnapshot removes one from all lists.
 func deleteSnapshot(c *request, s *session.Session) (any, error) {
-	return s.RemoveSnapshot(c.r.Context(), c.r.PathValue("id"))
+	r, err := placesOf[*snapshots.Room](s)
+	if err != nil {
+		return nil, err
+	}
+	return r.Remove(c.r.Context(), c.r.PathValue("id"))
 }
 
 func getSnapshot(c *request, s *session.Session) (any, error) {
-	return s.SnapshotNode(c.r.Context(), c.r.PathValue("id"))
+	r, err := placesOf[*snapshots.Room](s)
+	if err != nil {
+		return nil, err
+	}
+	return r.Node(c.r.Context(), c.r.PathValue("id"))
 }
 
 // getTree lists the snapshots and branches of all sessions of an agent, page by page.
@@ -108,7 +116,7 @@ func postBranch(c *request) (any, error) { return branch(c, true) }
 func postTrim(c *request) (any, error) { return branch(c, false) }
 
 func branch(c *request, choice bool) (any, error) {
-	o := session.BranchOptions{Trim: true}
+	o := snapshots.BranchOptions{Trim: true}
 	var of json.RawMessage
 	fields := []field{{"snapshot", "the id of a snapshot", &o.Snapshot}, {"name", "a string", &o.Name}, {"orientation", "a string", &o.Orientation},
 		{"threshold", "a whole number of characters", &o.Threshold}, {"of", "an object", &of}}
@@ -122,12 +130,12 @@ func branch(c *request, choice bool) (any, error) {
 	if len(of) > 0 && o.Snapshot != "" {
 		wrong(c, "body: \"of\" describes the snapshot that is taken, and \"snapshot\" names one that is there; want one of them")
 	}
-	bounded(c, "orientation", o.Orientation, session.MaxOrientation)
-	s, err := c.session(false)
+	bounded(c, "orientation", o.Orientation, snapshots.MaxOrientation)
+	r, err := entered[*snapshots.Room](c)
 	if err != nil {
 		return nil, err
 	}
-	b, err := s.Branch(c.r.Context(), o)
+	b, err := r.Branch(c.r.Context(), o)
 	return response{http.StatusCreated, b}, err
 }
 
@@ -144,11 +152,7 @@ func postMerge(c *request) (any, error) {
 		c.note(fmt.Errorf("body: \"from\": want the key of a branch: %w", err))
 	}
 	bounded(c, "note", o.Note, snapshots.MaxNote)
-	s, err := c.session(false)
-	if err != nil {
-		return nil, err
-	}
-	r, err := branchesOf(s)
+	r, err := entered[*snapshots.Merges](c)
 	if err != nil {
 		return nil, err
 	}
@@ -172,8 +176,12 @@ func getArchiveByID(c *request) (any, error) {
 
 func sendSnapshot(c *request, s *session.Session) (any, error) {
 	id := c.r.PathValue("id")
+	r, err := placesOf[*snapshots.Carry](s)
+	if err != nil {
+		return nil, err
+	}
 	out := bufio.NewWriterSize(&headed{c: c, id: id}, 64<<10) // what fails before that much is there is told in words
-	if err := s.ExportSnapshot(c.r.Context(), id, out); err != nil {
+	if err := r.Export(c.r.Context(), id, out); err != nil {
 		return nil, err
 	}
 	return nil, out.Flush()
@@ -208,7 +216,11 @@ func putArchiveByID(c *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	in, err := s.ImportSnapshot(c.r.Context(), c.r.PathValue("id"), body)
+	r, err := placesOf[*snapshots.Carry](s)
+	if err != nil {
+		return nil, err
+	}
+	in, err := r.Import(c.r.Context(), c.r.PathValue("id"), body)
 	return made(in, in.Again), err
 }
 
@@ -221,7 +233,7 @@ func soundArchive(c *request, id string) (io.Reader, error) {
 	}
 	var start bytes.Buffer
 	if told := c.r.ContentLength; told > most {
-		err := session.CheckSnapshot(io.TeeReader(io.LimitReader(c.r.Body, most), &start), id, true)
+		err := snapshots.CheckArchive(io.TeeReader(io.LimitReader(c.r.Body, most), &start), id, true)
 		return io.MultiReader(&start, c.r.Body), err
 	} else if told > 0 {
 		start.Grow(int(told) + bytes.MinRead) // not doubled again and again
@@ -230,7 +242,7 @@ func soundArchive(c *request, id string) (io.Reader, error) {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("read archive: %w", err)
 	}
-	if err := session.CheckSnapshot(bytes.NewReader(start.Bytes()), id, n == most); err != nil {
+	if err := snapshots.CheckArchive(bytes.NewReader(start.Bytes()), id, n == most); err != nil {
 		return nil, err
 	}
 	return io.MultiReader(&start, c.r.Body), nil

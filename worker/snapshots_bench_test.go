@@ -16,6 +16,7 @@ import (
 	"github.com/tidemark-ai/tidemark/host/hosttest"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/provider/offline"
+	"github.com/tidemark-ai/tidemark/room/snapshots"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/snapshot"
 	"github.com/tidemark-ai/tidemark/worker"
@@ -52,11 +53,12 @@ func BenchmarkTree(b *testing.B) {
 	must(res.Body.Close())
 	one, err := a.Session(b.Context(), "agent:main:main", false)
 	must(err)
-	_, err = one.Snapshot(b.Context(), session.SnapshotOptions{Name: "before the refactoring"})
+	places, _ := session.Room[*snapshots.Room](one)
+	_, err = places.Take(b.Context(), snapshots.Options{Name: "before the refactoring"})
 	must(err)
 	must(a.db.Tx(b.Context(), []tidemark.Stmt{{SQL: `WITH RECURSIVE i(n) AS (SELECT 2 UNION ALL SELECT n + 1 FROM i WHERE n < ?)
-		INSERT INTO snapshots(id, root, log, seq, created, node) SELECT 'snap-' || n, root, log, seq, created + n, node FROM i, snapshots`, Args: []any{session.MaxNodes}}}))
-	for path, want := range map[string]int{"/v1/tree": all + 1, "/v1/sessions/main/snapshots": session.MaxNodes} {
+		INSERT INTO snapshots(id, root, log, seq, created, node) SELECT 'snap-' || n, root, log, seq, created + n, node FROM i, snapshots`, Args: []any{snapshots.MaxNodes}}}))
+	for path, want := range map[string]int{"/v1/tree": all + 1, "/v1/sessions/main/snapshots": snapshots.MaxNodes} {
 		b.Run(path[len("/v1/"):], func(b *testing.B) {
 			for b.Loop() {
 				got := 0

@@ -14,7 +14,7 @@ import (
 	"github.com/tidemark-ai/tidemark/snapshot"
 )
 
-// isSnapshotID reports whether a text is an id as session.Snapshot gives one: what looks so is never a bare name of a
+// isSnapshotID reports whether a text is an id as room/snapshots gives one: what looks so is never a bare name of a
 // session.
 func isSnapshotID(s string) bool {
 	const digits = "0123456789abcdefghjkmnpqrstvwxyz" // of a tidemark.NewID, in lower case

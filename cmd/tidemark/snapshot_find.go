@@ -19,7 +19,7 @@ import (
 	"github.com/tidemark-ai/tidemark/cmd/cli"
 	"github.com/tidemark-ai/tidemark/internal/near"
 	"github.com/tidemark-ai/tidemark/internal/place"
-	"github.com/tidemark-ai/tidemark/session"
+	"github.com/tidemark-ai/tidemark/room/snapshots"
 	"github.com/tidemark-ai/tidemark/snapshot"
 )
 
@@ -318,7 +318,7 @@ func importSession(ctx context.Context, m *cli.Main, file io.Reader, id, into st
 		if into != "" {
 			path += "?session=" + url.QueryEscape(into)
 		}
-		var in session.Carried
+		var in snapshots.Carried
 		if err := c.Send(ctx, http.MethodPut, path, io.NopCloser(file), &in, "Content-Type", snapshot.ArchiveType); err != nil {
 			return err
 		}

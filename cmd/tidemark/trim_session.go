@@ -9,7 +9,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/claude"
 	"github.com/tidemark-ai/tidemark/cmd/cli"
-	"github.com/tidemark-ai/tidemark/session"
+	"github.com/tidemark-ai/tidemark/room/snapshots"
 	"github.com/tidemark-ai/tidemark/snapshot"
 	"github.com/tidemark-ai/tidemark/trim"
 )
@@ -69,8 +69,8 @@ func (p *primitive) ofSessions(key string) error {
 		return cli.Usagef("--dry-run: is for sessions of Claude Code; a branch of a session copies nothing, and changes nothing that is there")
 	case p.Dir != "":
 		return cli.Usagef("--dir: is for sessions of Claude Code")
-	case utf8.RuneCountInString(p.Orientation) > session.MaxOrientation:
-		return cli.Usagef("--orientation: %d characters, at most %d; put the rest into a file that the branch can read", utf8.RuneCountInString(p.Orientation), session.MaxOrientation)
+	case utf8.RuneCountInString(p.Orientation) > snapshots.MaxOrientation:
+		return cli.Usagef("--orientation: %d characters, at most %d; put the rest into a file that the branch can read", utf8.RuneCountInString(p.Orientation), snapshots.MaxOrientation)
 	}
 	return nil
 }
@@ -95,7 +95,7 @@ func (p *primitive) body(more map[string]any) map[string]any {
 
 // makeBranch asks for a branch and tells of it.
 func makeBranch(ctx context.Context, m *cli.Main, c *client, key, route string, body map[string]any) error {
-	var made session.Branch
+	var made snapshots.Branch
 	if err := c.Post(ctx, cli.SessionPath(key, route), body, &made); err != nil {
 		return err
 	}

@@ -86,10 +86,10 @@ var table = []row{
 	{pkg: "room/pager", may: "internal/clip cleanup compaction paging host room", why: "a room holds ports and its own tables: no other room, no session"},
 	{pkg: "room/sittings", may: "internal/clip memory host room", why: "a room holds ports and its own tables: no other room, no session"},
 	{pkg: "room/reflection", may: "compaction host recall room", why: "a room holds ports and its own tables: no other room, no session"},
-	{pkg: "room/snapshots", may: "internal/clip host room snapshot", why: "a room holds ports and its own tables: no other room, no session"},
+	{pkg: "room/snapshots", may: "internal/clip compaction host room snapshot", why: "a room holds ports and its own tables: no other room, no session"},
 	{pkg: "room/spool", may: "host room", why: "a room holds ports and its own tables: no other room, no session"},
 	{pkg: "room/vectors", may: "internal/clip host recall room", why: "a room holds ports and its own tables: no other room, no session"},
-	{pkg: "session", may: "internal/clip internal/jsonscan room approval cleanup compaction paging episodes archive memory recall reset host skill snapshot", why: "it calls its agent, its provider and its doors through ports of the root"},
+	{pkg: "session", may: "internal/clip internal/jsonscan room approval cleanup compaction paging episodes archive memory recall reset host skill", why: "it calls its agent, its provider and its doors through ports of the root"},
 	{pkg: "agent", may: "internal/clip schedule internal/near memory archive recall reset host skill snapshot", why: "it calls its sessions through ports of the root and of recall, never session itself"},
 	{pkg: "worker", may: "internal/sse internal/clip internal/near internal/jsonscan room/task room/approvals room/episodes room/outbound room/snapshots room/spool room/reflection schedule channel session agent config archive memory recall transcript compaction episodes proxy proxy/body skill snapshot cost toolbox metric", why: "routes and doors; the host and the provider are given to it in cmd/"},
 

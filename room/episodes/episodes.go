@@ -38,7 +38,7 @@ func Make(p room.Ports) any { return &Room{Self: p.Self, History: p.History, Vie
 var (
 	_ room.Tabler        = (*Room)(nil)
 	_ room.Tools         = (*Room)(nil)
-	_ room.Answerer      = (*Room)(nil)
+	_ room.CallAnswerer  = (*Room)(nil)
 	_ room.Divider       = (*Room)(nil)
 	_ room.Budgeter      = (*Room)(nil)
 	_ room.EpisodeReader = (*Room)(nil)
@@ -77,7 +77,7 @@ func (s *Room) Call(ctx context.Context, c room.Call) tidemark.Block {
 	return out[0]
 }
 
-// Answers implements room.Answerer.
+// Answers implements room.CallAnswerer.
 func (s *Room) Answers() string {
 	if s.strategy() == nil {
 		return ""
@@ -85,7 +85,7 @@ func (s *Room) Answers() string {
 	return Tool.Name
 }
 
-// Answer implements room.Answerer. Who answers somebody that may not change the conversation may still divide its own
+// Answer implements room.CallAnswerer. Who answers somebody that may not change the conversation may still divide its own
 // work: nothing of what others said is of an episode.
 func (s *Room) Answer(ctx context.Context, log string, calls []string) ([]tidemark.Block, error) {
 	out := make([]tidemark.Block, len(calls))
@@ -102,7 +102,7 @@ func (s *Room) Answer(ctx context.Context, log string, calls []string) ([]tidema
 	})
 }
 
-// Answered implements room.Answerer. What fails is derived later.
+// Answered implements room.CallAnswerer. What fails is derived later.
 func (s *Room) Answered(ctx context.Context, log string) {
 	if err := s.withGraph(ctx, log, func(*episodes.Graph) error { return nil }); err != nil && ctx.Err() == nil {
 		s.Warn("note episodes", err)

@@ -81,7 +81,7 @@ const (
 // # Errors
 //
 // tidemark.ErrInvalid when they are not of one conversation, tidemark.ErrNotFound.
-func (s *Room) Compare(ctx context.Context, a, b string) (Comparison, error) {
+func (s *Merges) Compare(ctx context.Context, a, b string) (Comparison, error) {
 	c, err := s.compare(ctx, a, b)
 	if err != nil {
 		return Comparison{}, fmt.Errorf("compare %.80q and %.80q: %w", a, b, err)
@@ -96,8 +96,8 @@ type history struct {
 	segments []host.Segment // newest first
 }
 
-func (s *Room) compare(ctx context.Context, a, b string) (c Comparison, err error) {
-	if err := s.Past.May(); err != nil {
+func (s *Merges) compare(ctx context.Context, a, b string) (c Comparison, err error) {
+	if err := s.snaps.may(); err != nil {
 		return c, err
 	}
 	var sides [2]history
@@ -122,8 +122,8 @@ func (s *Room) compare(ctx context.Context, a, b string) (c Comparison, err erro
 }
 
 // sideOf finds a session or a snapshot of this conversation.
-func (s *Room) sideOf(ctx context.Context, x *Side) (h history, err error) {
-	if n, err := s.Past.Find(ctx, x.ID); err == nil {
+func (s *Merges) sideOf(ctx context.Context, x *Side) (h history, err error) {
+	if n, err := s.snaps.find(ctx, x.ID); err == nil {
 		x.Key, x.Node, x.Context = tidemark.Key(n.Session), &n.Node, n.Tokens
 		h.log, h.until = n.Log, n.Seq
 		h.segments, err = s.Log.Segments(ctx, n.Log, n.Seq)
@@ -147,7 +147,7 @@ func (s *Room) sideOf(ctx context.Context, x *Side) (h history, err error) {
 	}
 	x.Key, x.Context = key, tidemark.Tokens(rows[0].Int(1))
 	h.log, h.until = rows[0].Text(0), room.LogEnd
-	if n, err := s.Past.Node(ctx, string(key)); err == nil {
+	if n, err := s.snaps.Node(ctx, string(key)); err == nil {
 		x.Node = &n
 	}
 	h.segments, err = s.Log.Segments(ctx, h.log, 0)
@@ -168,7 +168,7 @@ func parting(a, b []host.Segment) host.Segment {
 	return host.Segment{}
 }
 
-func (s *Room) commonAt(ctx context.Context, cut host.Segment) (Common, error) {
+func (s *Merges) commonAt(ctx context.Context, cut host.Segment) (Common, error) {
 	c := Common{}
 	last, err := s.Log.Tail(ctx, cut.Log, cut.To, 1)
 	if err != nil || len(last) == 0 {
@@ -183,12 +183,12 @@ func (s *Room) commonAt(ctx context.Context, cut host.Segment) (Common, error) {
 	if c.Messages, _, err = s.Log.Count(ctx, cut.Log, host.Range{From: 1, To: cut.To}, 0); err != nil {
 		return c, err
 	}
-	c.Snapshot, err = s.Past.Taken(ctx, cut.Log, cut.To)
+	c.Snapshot, err = s.snaps.taken(ctx, cut.Log, cut.To)
 	return c, err
 }
 
 // fill reads what a side has behind what both have.
-func (s *Room) fill(ctx context.Context, x *Side, h history, shared int, from int64) (err error) {
+func (s *Merges) fill(ctx context.Context, x *Side, h history, shared int, from int64) (err error) {
 	if x.Messages, _, err = s.Log.Count(ctx, h.log, host.Range{From: 1, To: h.until}, 0); err != nil {
 		return err
 	}
@@ -236,7 +236,7 @@ func (s *Room) fill(ctx context.Context, x *Side, h history, shared int, from in
 }
 
 // weighIn counts one message for a side. Large blocks stay where they are: a preview needs none.
-func (s *Room) weighIn(ctx context.Context, x *Side, e tidemark.Entry, calls map[string]int) error {
+func (s *Merges) weighIn(ctx context.Context, x *Side, e tidemark.Entry, calls map[string]int) error {
 	m, err := e.Message()
 	if err != nil {
 		return fmt.Errorf("read entry %s: %w", e.ID, err)

@@ -12,6 +12,29 @@ import (
 	"github.com/tidemark-ai/tidemark/room"
 )
 
+// merges are made with the first merge.
+var merges = room.Tables{Space: "session_merges", Steps: []string{
+	// Which outcome of a branch, up to its last message, stands as a note in which log.
+	`CREATE TABLE merges(log TEXT NOT NULL, seq INTEGER NOT NULL, target TEXT NOT NULL, hash TEXT NOT NULL, entry TEXT NOT NULL,
+		PRIMARY KEY(log, seq, target, hash)) WITHOUT ROWID`,
+}}
+
+// Merges compares and merges branches of one conversation: Compare says where two part and what each has for itself, and
+// Merge brings the outcome of one back as a note.
+type Merges struct {
+	room.Self
+	room.History
+	snaps *Room
+}
+
+// MakeMerges makes the room.
+func MakeMerges(p room.Ports) any { return &Merges{p.Self, p.History, newRoom(p)} }
+
+var _ room.Tabler = (*Merges)(nil)
+
+// Tables implements room.Tabler.
+func (s *Merges) Tables() room.Tables { return merges }
+
 // MergeOptions say what of a branch comes back.
 type MergeOptions struct {
 	From tidemark.Key `json:"from"`           // a branch of this conversation
@@ -40,7 +63,7 @@ const mergeChannel = "branch"
 //
 // tidemark.ErrBusy while a turn is in work here, or, without a note, in the branch; tidemark.ErrInvalid for a branch of another conversation or one that said
 // nothing, tidemark.ErrNotFound for one that is not there.
-func (s *Room) Merge(ctx context.Context, o MergeOptions) (Merged, error) {
+func (s *Merges) Merge(ctx context.Context, o MergeOptions) (Merged, error) {
 	m, err := s.merge(ctx, o)
 	if err != nil {
 		return Merged{}, fmt.Errorf("merge %.80q into %s: %w", string(o.From), s.Key, err)
@@ -48,10 +71,10 @@ func (s *Room) Merge(ctx context.Context, o MergeOptions) (Merged, error) {
 	return m, nil
 }
 
-func (s *Room) merge(ctx context.Context, o MergeOptions) (Merged, error) {
+func (s *Merges) merge(ctx context.Context, o MergeOptions) (Merged, error) {
 	switch {
-	case s.Past.May() != nil:
-		return Merged{}, s.Past.May()
+	case s.snaps.may() != nil:
+		return Merged{}, s.snaps.may()
 	case o.From == "":
 		return Merged{}, fmt.Errorf("from: want the key of a branch: %w", tidemark.ErrInvalid)
 	case o.From.Root() != s.Key.Root():
@@ -63,7 +86,7 @@ func (s *Room) merge(ctx context.Context, o MergeOptions) (Merged, error) {
 	case utf8.RuneCountInString(o.Note) > MaxNote:
 		return Merged{}, fmt.Errorf("note: over %d characters: %w", MaxNote, tidemark.ErrTooLarge)
 	}
-	if err := s.Made.Open(ctx, tables); err != nil {
+	if err := s.Made.Open(ctx, merges); err != nil {
 		return Merged{}, err
 	}
 	out, err := s.outcomeOf(ctx, o.From)
@@ -95,7 +118,7 @@ type outcome struct {
 	from     string // name of its snapshot
 }
 
-func (s *Room) outcomeOf(ctx context.Context, key tidemark.Key) (outcome, error) {
+func (s *Merges) outcomeOf(ctx context.Context, key tidemark.Key) (outcome, error) {
 	// In one statement: a branch may go on while it is read.
 	rows, err := s.DB.Query(ctx, `SELECT h.log, h.title, coalesce((SELECT max(seq) FROM entries e WHERE e.log = h.log AND e.kind = 'message'), 0),
 			(SELECT count(*) FROM entries e WHERE e.log = h.log AND e.kind = 'message'),
@@ -110,9 +133,9 @@ func (s *Room) outcomeOf(ctx context.Context, key tidemark.Key) (outcome, error)
 	r := rows[0]
 	_, branch, _ := strings.Cut(string(key), "#")
 	out := outcome{log: r.Text(0), last: r.Int(2), messages: int(r.Int(3)), busy: r.Int(4) != 0, name: cmp.Or(branch, r.Text(1), string(key))}
-	if n, err := s.Past.Branch(ctx, out.log); err == nil {
+	if n, err := s.snaps.branch(ctx, out.log); err == nil {
 		out.name = n.Name
-		if parent, err := s.Past.Find(ctx, n.Parent); err == nil {
+		if parent, err := s.snaps.find(ctx, n.Parent); err == nil {
 			out.from = parent.Name
 		}
 	}
@@ -121,7 +144,7 @@ func (s *Room) outcomeOf(ctx context.Context, key tidemark.Key) (outcome, error)
 
 // lastWords is the newest reply of a branch's own that is whole, and where it stands; "" for none. What the model said
 // before a call is not what it came to.
-func (s *Room) lastWords(ctx context.Context, out outcome) (string, int64, error) {
+func (s *Merges) lastWords(ctx context.Context, out outcome) (string, int64, error) {
 	const back = 200 // messages that are looked through
 	rows, err := s.DB.Query(ctx, `SELECT seq FROM entries WHERE log = ? AND kind = 'message' AND role = 'assistant' AND seq <= ? ORDER BY seq DESC LIMIT ?`, out.log, out.last, back)
 	if err != nil {
@@ -149,7 +172,7 @@ func (s *Room) lastWords(ctx context.Context, out outcome) (string, int64, error
 }
 
 // putNote appends the note, once, unless a turn is in work.
-func (s *Room) putNote(ctx context.Context, from tidemark.Key, out outcome, note string) (Merged, error) {
+func (s *Merges) putNote(ctx context.Context, from tidemark.Key, out outcome, note string) (Merged, error) {
 	log, err := s.Current(ctx)
 	if err != nil {
 		return Merged{}, err
@@ -182,7 +205,7 @@ func (s *Room) putNote(ctx context.Context, from tidemark.Key, out outcome, note
 }
 
 // mergedAs returns the note that stands there already.
-func (s *Room) mergedAs(ctx context.Context, out outcome, log, sum string, from tidemark.Key) (Merged, bool, error) {
+func (s *Merges) mergedAs(ctx context.Context, out outcome, log, sum string, from tidemark.Key) (Merged, bool, error) {
 	rows, err := s.DB.Query(ctx, `SELECT entry FROM merges WHERE log = ? AND seq = ? AND target = ? AND hash = ? LIMIT 1`, out.log, out.last, log, sum)
 	if err != nil || len(rows) == 0 {
 		return Merged{}, false, err

@@ -1,10 +1,11 @@
-package session
+package compaction
 
 import (
 	"fmt"
 	"testing"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
 // TestTrimOverlaysFitIntoRows: however much leaves, each overlay fits into a row, all edits are there in their order, and
@@ -17,10 +18,13 @@ func TestTrimOverlaysFitIntoRows(t *testing.T) {
 			edits[i] = tidemark.Edit{From: id, Block: 1, Blocks: []tidemark.Block{tidemark.ToolResult("call", fmt.Sprintf("[Trimmed: ~9000 chars; Read /a/b/c.go; recall({\"entry\": %q}) reads it]", id), false)},
 				Data: []byte(`{"trim":{"kind":"tool_result","chars":9000}}`)}
 		}
-		out := trimOverlays(edits, TrimMetrics{Before: 9, After: 5})
+		out, err := trimRows(edits, TrimMetrics{Before: 9, After: 5})
+		if err != nil {
+			t.Fatal(err)
+		}
 		at := 0
 		for i, o := range out {
-			if size := len(mustJSON(o)); size > tidemark.MaxRow*3/4 {
+			if size := len(encoded(t, o)); size > tidemark.MaxRow*3/4 {
 				t.Errorf("%d edits: overlay %d has %d bytes", n, i, size)
 			}
 			if (o.Before == 9) != (i == 0) || len(o.By) != 1 || o.By[0] != "trim" || o.Reason != "branch" {
@@ -37,4 +41,13 @@ func TestTrimOverlaysFitIntoRows(t *testing.T) {
 			t.Errorf("%d edits: %d in %d overlays", n, at, len(out))
 		}
 	}
+}
+
+func encoded(t *testing.T, v any) []byte {
+	t.Helper()
+	raw, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
 }

@@ -1,7 +1,6 @@
-package session
+package snapshots
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/host"
-	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/room"
 	"github.com/tidemark-ai/tidemark/snapshot"
@@ -21,15 +19,15 @@ import (
 // they stand, so that what an import that was cut off has written is its beginning, too. The others come into a log of
 // nobody until the archive is known to be whole.
 type carrier struct {
-	s    *Session
-	r    *run
+	s    *Carry
+	h    room.Held
 	in   *snapshot.Reader
 	m    snapshot.Manifest
 	more carriedMore
 
 	places map[tidemark.EntryID][]string // snapshots that end with an entry
 	found  map[string]host.Segment       // where they are here
-	blobs  map[string]bool               // that the archive had
+	blobs  map[tidemark.Hash]bool        // that the archive had
 
 	at       host.Segment  // the last entry here
 	own      string        // log that is written, "" as long as all is here
@@ -76,7 +74,7 @@ func (im *carrier) whole(ctx context.Context) error {
 		return fmt.Errorf("it has no messages: %w", tidemark.ErrInvalid)
 	}
 	// Where the store had some of them, nothing else may stand between.
-	segments, err := im.s.log.Segments(ctx, im.at.Log, im.at.To)
+	segments, err := im.s.snaps.Log.Segments(ctx, im.at.Log, im.at.To)
 	if err != nil {
 		return err
 	}
@@ -96,20 +94,18 @@ func (im *carrier) whole(ctx context.Context) error {
 
 // blob stores a large block. Its hash is checked while it is read.
 func (im *carrier) blob(ctx context.Context, m snapshot.Member) error {
-	if m.Size > MaxMessage {
-		return fmt.Errorf("%s: %d bytes, at most %d: %w", m.Name, m.Size, MaxMessage, tidemark.ErrTooLarge)
+	if most := im.s.blocks.MaxBlock; m.Size > most {
+		return fmt.Errorf("%s: %d bytes, at most %d: %w", m.Name, m.Size, most, tidemark.ErrTooLarge)
 	}
-	s := im.s
-	_, err := s.Blobs.Put(ctx, s.artifact(string(m.Hash)), im.in, m.Size, tidemark.PutOptions{IfAbsent: true, ContentType: "application/json"})
-	if err != nil && !errors.Is(err, tidemark.ErrConflict) {
+	if err := im.s.blocks.Import(ctx, m.Hash, m.Size, im.in); err != nil {
 		return fmt.Errorf("store %s: %w", m.Name, err)
 	}
-	im.blobs[string(m.Hash)] = true
+	im.blobs[m.Hash] = true
 	return nil
 }
 
 func (im *carrier) lines(ctx context.Context) error {
-	const most = 64 // entries at a time
+	const most, mostBytes = 64, 512 << 10 // at a time
 	for line, err := range im.in.Lines(carryLine) {
 		if err != nil {
 			return err
@@ -122,7 +118,7 @@ func (im *carrier) lines(ctx context.Context) error {
 			return err
 		}
 		im.page, im.size = append(im.page, e), im.size+len(line)
-		if len(im.page) >= most || im.size > importBytes {
+		if len(im.page) >= most || im.size > mostBytes {
 			if err := im.flush(ctx); err != nil {
 				return err
 			}
@@ -131,10 +127,13 @@ func (im *carrier) lines(ctx context.Context) error {
 	return nil
 }
 
+// maxEntryID bounds the id of an entry, in bytes.
+const maxEntryID = 100
+
 // check refuses what no log has.
 func (e *carriedEntry) check() error {
 	switch {
-	case e.ID == "" || len(e.ID) > maxID || e.ID.Time().IsZero():
+	case e.ID == "" || len(e.ID) > maxEntryID || e.ID.Time().IsZero():
 		return fmt.Errorf("entry %.40q: it is no id of an entry: %w", string(e.ID), tidemark.ErrInvalid)
 	case e.Kind != tidemark.KindMessage && e.Kind != tidemark.KindOverlay && e.Kind != tidemark.KindEvent:
 		return fmt.Errorf("entry %s: kind %.40q is not known: %w", e.ID, string(e.Kind), tidemark.ErrInvalid)
@@ -173,7 +172,7 @@ func (im *carrier) flush(ctx context.Context) error {
 			ends = append(ends, e)
 		}
 	}
-	if err := im.s.step(ctx, im.r, stateCalling, stmts...); err != nil {
+	if err := im.h.Write(ctx, stmts...); err != nil {
 		return fmt.Errorf("write messages: %w", err)
 	}
 	if n := len(ends); n > 0 {
@@ -183,7 +182,7 @@ func (im *carrier) flush(ctx context.Context) error {
 				ids = append(ids, e.ID)
 			}
 		}
-		seqs, err := im.s.log.Seqs(ctx, ids)
+		seqs, err := im.s.snaps.Log.Seqs(ctx, ids)
 		if err != nil {
 			return err
 		}
@@ -227,9 +226,9 @@ func (im *carrier) entry(ctx context.Context, c carriedEntry, k known, here bool
 	if im.own == "" {
 		now := im.s.Runtime.Now()
 		im.own = tidemark.NewID(now)
-		stmts = append(stmts, im.s.log.CreateStmt(host.Info{ID: im.own, Key: tidemark.Key(im.s.staging()), BaseLog: im.at.Log, BaseSeq: im.at.To, Created: now}), im.s.dueStagingStmt())
+		stmts = append(stmts, im.s.snaps.Log.CreateStmt(host.Info{ID: im.own, Key: tidemark.Key(im.s.staging()), BaseLog: im.at.Log, BaseSeq: im.at.To, Created: now}), im.s.stagedStmt())
 	}
-	more, err := im.s.log.AppendStmts(im.own, e)
+	more, err := im.s.snaps.Log.AppendStmts(im.own, e)
 	return append(stmts, more...), err
 }
 
@@ -239,23 +238,16 @@ func (im *carrier) message(ctx context.Context, c carriedEntry, e *tidemark.Entr
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", err, tidemark.ErrInvalid)
 	}
-	full := stored
-	if bytes.Contains(c.Payload, []byte(blobField)) {
-		for _, b := range stored.Content {
-			if ref, ok := reference(b); ok && (ref.In != "" || !im.blobs[ref.SHA256]) {
-				return nil, fmt.Errorf("block %s is not in the archive before it: %w", ref.SHA256, tidemark.ErrInvalid)
-			}
-		}
-		if full, err = im.s.hydrate(ctx, stored); err != nil {
-			return nil, err
-		}
+	full, err := im.s.blocks.Whole(ctx, stored, func(sum tidemark.Hash) bool { return im.blobs[sum] })
+	if err != nil {
+		return nil, err
 	}
 	if e.Chain = tidemark.Chain(im.chain, full); e.Chain != c.Chain {
 		return nil, fmt.Errorf("it is not what its chain says: the archive was changed: %w", tidemark.ErrInvalid)
 	}
 	im.chain, im.messages = e.Chain, im.messages+1
 	e.Tokens = tidemark.Estimate(full)
-	kept, stmts, err := im.s.artifactStmts(ctx, stored)
+	kept, stmts, err := im.s.blocks.Keep(ctx, stored)
 	e.Payload = kept.AppendJSON(nil)
 	if err == nil && len(e.Payload) > tidemark.MaxRow {
 		err = fmt.Errorf("%d bytes, at most %d: %w", len(e.Payload), tidemark.MaxRow, tidemark.ErrTooLarge)
@@ -273,8 +265,8 @@ func (im *carrier) move(ctx context.Context) (Carried, error) {
 	node := im.m.Node
 	node.Session, node.Gone = string(s.Key), false
 	n := room.Place{Node: node, Log: im.at.Log, Seq: im.at.To, State: im.more.Kept}
-	head := tidemark.NewID(now)
-	segments, err := s.log.Segments(ctx, n.Log, n.Seq)
+	head := tidemark.SessionInfo{Key: s.Key, ID: tidemark.NewID(now), Title: im.more.Title, CreatedAt: now, UpdatedAt: now, Messages: im.messages, ContextTokens: size}
+	segments, err := s.snaps.Log.Segments(ctx, n.Log, n.Seq)
 	if err != nil {
 		return Carried{}, err
 	}
@@ -286,15 +278,9 @@ func (im *carrier) move(ctx context.Context) (Carried, error) {
 			Args: []any{g.Log, g.To, g.Log, s.staging()}})
 	}
 	stmts = append(stmts, []tidemark.Stmt{
-		{SQL: `UPDATE logs SET key = ? WHERE key = ? AND id IN (SELECT value FROM json_each(?))`, Args: []any{string(s.Key), s.staging(), mustJSON(logs)}},
-		s.undueStagingStmt(),
-		s.log.CreateStmt(host.Info{ID: head, Key: s.Key, BaseLog: n.Log, BaseSeq: n.Seq, Created: now}),
-		s.log.RefStmt(headRef(s.Key), im.r.Log, head),
-		{SQL: `UPDATE runs SET log = ? WHERE id = ?`, Args: []any{head, im.r.ID}, Want: 1},
-		{SQL: `UPDATE heads SET log = ?, title = CASE title WHEN '' THEN ? ELSE title END, active = ?, messages = ?, context = ?, prompt = '' WHERE key = ? AND log = ?`,
-			Args: []any{head, clip.Bytes(im.more.Title, maxTitle), now.UnixMilli(), im.messages, int64(size), string(s.Key), im.r.Log}, Want: 1},
-		s.dueStmt(dueIndex, now, fmt.Sprint(room.LogEnd)),
-		s.continues(head, node.ID, now),
+		{SQL: `UPDATE logs SET key = ? WHERE key = ? AND id IN (SELECT value FROM json_each(?))`, Args: []any{string(s.Key), s.staging(), room.JSON(logs)}},
+		s.unstagedStmt(),
+		s.continueStmt(head.ID, node.ID, now),
 	}...)
 	stmts = append(stmts, s.carriedSnapshot(n)...)
 	for _, a := range im.m.Lineage {
@@ -305,40 +291,31 @@ func (im *carrier) move(ctx context.Context) (Carried, error) {
 		a.Session, a.Gone = string(s.Key), false
 		stmts = append(stmts, s.carriedSnapshot(room.Place{Node: a, Log: at.Log, Seq: at.To})...)
 	}
-	more, err := s.keptStmts(ctx, s.Key, n)
+	more, err := s.snaps.Restore(ctx, s.Key, n)
 	if err != nil {
 		return Carried{}, err
 	}
-	stmts = append(append(stmts, more...), s.endStmts(outboxRetry)...)
-	if err := s.step(ctx, im.r, stateDone, stmts...); err != nil {
+	if err := im.h.Move(ctx, head, n, append(stmts, more...)...); err != nil {
 		return Carried{}, fmt.Errorf("go on from the snapshot: %w", err)
 	}
-	im.r.Log = head
-	s.forget()
-	s.indexed.Store(false)
 	return Carried{Node: node, Key: s.Key, Messages: im.messages}, nil
 }
 
-// continues is the row of a log that goes on from a snapshot without being a branch that somebody made.
-func (s *Session) continues(log, of string, now time.Time) tidemark.Stmt {
+// continueStmt is the row of a log that goes on from a snapshot without being a branch that somebody made.
+func (s *Carry) continueStmt(log, of string, now time.Time) tidemark.Stmt {
 	return tidemark.Stmt{SQL: `INSERT INTO branches(log, key, snapshot, created) VALUES(?, ?, ?, ?)`, Args: []any{log, string(s.Key), of, now.UnixMilli()}, Want: 1}
 }
 
 // carriedSnapshot stores a snapshot that came with an archive, unless this store has it.
-func (s *Session) carriedSnapshot(n room.Place) []tidemark.Stmt {
-	stmts := s.storeSnapshot(n)
+func (s *Carry) carriedSnapshot(n room.Place) []tidemark.Stmt {
+	stmts := s.snaps.store(n)
 	stmts[0].Want = 0
-	return append(stmts, s.tellStmt(n.Node)...)
+	return append(stmts, s.snaps.tellStmts(n.Node, "snapshot:"+n.ID)...)
 }
 
 // viewable computes what the session would show: edits that no view can have are no archive of ours.
 func (im *carrier) viewable(ctx context.Context) (tidemark.Tokens, error) {
-	size, err := im.s.lookAt(ctx, im.at.Log, im.at.To, func(v View) error {
-		if len(v.Items) == 0 {
-			return nil
-		}
-		return tidemark.Check(v.Messages())
-	})
+	size, err := im.s.snaps.Weigh(ctx, im.at.Log, im.at.To, true)
 	if err != nil && ctx.Err() == nil && slices.ContainsFunc([]error{tidemark.ErrNotFound, tidemark.ErrInvalid}, func(t error) bool { return errors.Is(err, t) }) {
 		err = fmt.Errorf("what it shows is no conversation: %w: %w", err, tidemark.ErrInvalid)
 	}

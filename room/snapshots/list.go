@@ -1,4 +1,4 @@
-package session
+package snapshots
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/room"
 	"github.com/tidemark-ai/tidemark/snapshot"
 )
 
@@ -17,13 +16,13 @@ import (
 // for a name reads them all: ten thousand take some tens of milliseconds and 4 MB.
 const (
 	MaxNodes   = 10_000
-	guestNodes = 200 // beyond which only the owner takes more: others ask over a channel, and cannot remove one
+	GuestNodes = 200 // beyond which only the owner takes more: others ask over a channel, and cannot remove one
 )
 
-// haveRoom refuses more snapshots and branches than a conversation may have: so many are to be made.
-func (s *Session) haveRoom(ctx context.Context, most, made int) error {
+// fits refuses more snapshots and branches than a conversation may have: so many are to be made.
+func (s *Room) fits(ctx context.Context, most, made int) error {
 	root := string(s.Key.Root())
-	rows, err := s.made.Query(ctx, snapshotTables, `SELECT (SELECT count(*) FROM snapshots WHERE root = ? AND gone = 0) + (SELECT count(*) FROM branches WHERE key BETWEEN ? AND ? AND node <> '') LIMIT 1`,
+	rows, err := s.Made.Query(ctx, tables, `SELECT (SELECT count(*) FROM snapshots WHERE root = ? AND gone = 0) + (SELECT count(*) FROM branches WHERE key BETWEEN ? AND ? AND node <> '') LIMIT 1`,
 		root, root+"#", root+"#~")
 	if err != nil {
 		return fmt.Errorf("count snapshots of %s: %w", root, err)
@@ -44,14 +43,14 @@ const (
 	pageNodes    = 1000
 )
 
-// Snapshots lists the snapshots and branches of the whole conversation, whichever of its sessions they are of, in the
+// List lists the snapshots and branches of the whole conversation, whichever of its sessions they are of, in the
 // order in which they were made, or with newest the other way round. next, the cursor of the next page, is "" on the
 // last one.
 //
 // # Errors
 //
 // tidemark.ErrInvalid for a cursor that no page returned.
-func (s *Session) Snapshots(ctx context.Context, cursor string, limit int, newest bool) (page []snapshot.Node, next string, err error) {
+func (s *Room) List(ctx context.Context, cursor string, limit int, newest bool) (page []snapshot.Node, next string, err error) {
 	page = []snapshot.Node{}
 	if limit <= 0 {
 		limit = defaultNodes
@@ -74,7 +73,7 @@ func (s *Session) Snapshots(ctx context.Context, cursor string, limit int, newes
 		}
 		args = append(args, made, int64(at[1][0]-'0'), at[2])
 	}
-	rows, err := s.made.Query(ctx, snapshotTables, `SELECT created, kind, name, node FROM (SELECT created, 0 AS kind, id AS name, node FROM snapshots WHERE root = ? AND gone = 0
+	rows, err := s.Made.Query(ctx, tables, `SELECT created, kind, name, node FROM (SELECT created, 0 AS kind, id AS name, node FROM snapshots WHERE root = ? AND gone = 0
 		UNION ALL SELECT created, 1, log, node FROM branches WHERE key BETWEEN ? AND ? AND node <> '') `+where+` `+order+` LIMIT ?`, append(args, limit+1)...)
 	if err != nil {
 		return nil, "", fmt.Errorf("list snapshots of %s: %w", root, err)
@@ -93,13 +92,13 @@ func (s *Session) Snapshots(ctx context.Context, cursor string, limit int, newes
 	return page, "", nil
 }
 
-// SnapshotNode returns one of them by its id: a branch's is its key. An unknown one is tidemark.ErrNotFound.
-func (s *Session) SnapshotNode(ctx context.Context, id string) (snapshot.Node, error) {
-	if n, err := s.snapshotOf(ctx, id); err == nil || !errors.Is(err, tidemark.ErrNotFound) {
+// Node returns one of them by its id: a branch's is its key. An unknown one is tidemark.ErrNotFound.
+func (s *Room) Node(ctx context.Context, id string) (snapshot.Node, error) {
+	if n, err := s.find(ctx, id); err == nil || !errors.Is(err, tidemark.ErrNotFound) {
 		return n.Node, err
 	}
 	if tidemark.Key(id).Root() == s.Key.Root() {
-		rows, err := s.made.Query(ctx, snapshotTables, `SELECT node FROM branches WHERE key = ? AND node <> '' ORDER BY created LIMIT 1`, id)
+		rows, err := s.Made.Query(ctx, tables, `SELECT node FROM branches WHERE key = ? AND node <> '' ORDER BY created LIMIT 1`, id)
 		if err != nil {
 			return snapshot.Node{}, fmt.Errorf("read branch %.80q: %w", id, err)
 		}
@@ -111,15 +110,15 @@ func (s *Session) SnapshotNode(ctx context.Context, id string) (snapshot.Node, e
 	return snapshot.Node{}, fmt.Errorf("snapshot %.80q: %w", id, tidemark.ErrNotFound)
 }
 
-// RemoveSnapshot takes a snapshot out of all lists, and its name with it: no branch begins there any more. No message
+// Remove takes a snapshot out of all lists, and its name with it: no branch begins there any more. No message
 // goes with it, and another one may be taken at the same place. Removed twice is removed; the node is what it was.
 //
 // # Errors
 //
 // tidemark.ErrNotFound for one that never was, tidemark.ErrInvalid for a branch, tidemark.ErrConflict for a snapshot that
 // a branch was made of: the tree would not hold together.
-func (s *Session) RemoveSnapshot(ctx context.Context, id string) (snapshot.Node, error) {
-	n, err := s.removeSnapshot(ctx, id)
+func (s *Room) Remove(ctx context.Context, id string) (snapshot.Node, error) {
+	n, err := s.remove(ctx, id)
 	if err != nil {
 		return snapshot.Node{}, fmt.Errorf("remove %.80q: %w", id, err)
 	}
@@ -130,14 +129,14 @@ func (s *Session) RemoveSnapshot(ctx context.Context, id string) (snapshot.Node,
 	return n, nil
 }
 
-func (s *Session) removeSnapshot(ctx context.Context, id string) (snapshot.Node, error) {
-	if err := s.mayBranch(); err != nil {
+func (s *Room) remove(ctx context.Context, id string) (snapshot.Node, error) {
+	if err := s.may(); err != nil {
 		return snapshot.Node{}, err
 	}
 	if strings.Contains(id, "#") {
 		return snapshot.Node{}, fmt.Errorf("it is a branch, which is a session and stays: only snapshots are removed: %w", tidemark.ErrInvalid)
 	}
-	n, err := s.snapshotAs(ctx, id, true)
+	n, err := s.findAs(ctx, id, true)
 	if err != nil {
 		return snapshot.Node{}, err
 	}
@@ -154,45 +153,11 @@ func (s *Session) removeSnapshot(ctx context.Context, id string) (snapshot.Node,
 	gone := n.Node
 	gone.Gone = true
 	stmts := []tidemark.Stmt{{SQL: `UPDATE snapshots SET gone = 1 WHERE id = ? AND root = ? AND NOT EXISTS (SELECT 1 ` + made + `)`, Args: append([]any{id, root}, of...), Want: 1}}
-	if tell := s.tellStmt(gone); tell != nil {
-		tell[0].Args[0] = "snapshot-gone:" + id + " " + gone.Session // beside what tells of its making, in whatever order
-		stmts = append(stmts, tell...)
-	}
+	stmts = append(stmts, s.tellStmts(gone, "snapshot-gone:"+id)...) // beside what tells of its making, in whatever order
 	if err := s.DB.Tx(ctx, stmts); errors.Is(err, tidemark.ErrConflict) {
 		return snapshot.Node{}, fmt.Errorf("a session began at it just now, and would have no parent in the tree: %w", tidemark.ErrConflict)
 	} else if err != nil {
 		return snapshot.Node{}, err
 	}
 	return n.Node, nil
-}
-
-// past is what rooms may ask of the snapshots of the conversation.
-func (s *Session) past() room.Past {
-	ask := func(ctx context.Context, sql string, args ...any) (tidemark.Row, error) {
-		rows, err := s.made.Query(ctx, snapshotTables, sql, args...)
-		if err != nil || len(rows) == 0 {
-			return nil, err
-		}
-		return rows[0], nil
-	}
-	return room.Past{
-		May: s.mayBranch, Find: s.snapshotOf, Node: s.SnapshotNode,
-		Branch: func(ctx context.Context, log string) (n snapshot.Node, err error) {
-			row, err := ask(ctx, `SELECT node FROM branches WHERE log = ? AND node <> '' LIMIT 1`, log)
-			if err == nil && row == nil {
-				err = tidemark.ErrNotFound
-			}
-			if err != nil {
-				return n, fmt.Errorf("read branch of %s: %w", log, err)
-			}
-			return n, json.Unmarshal(row.Bytes(0), &n)
-		},
-		Taken: func(ctx context.Context, log string, seq int64) (string, error) {
-			row, err := ask(ctx, `SELECT id FROM snapshots WHERE root = ? AND log = ? AND seq = ? AND gone = 0 ORDER BY created LIMIT 1`, string(s.Key.Root()), log, seq)
-			if err != nil || row == nil {
-				return "", err
-			}
-			return row.Text(0), nil
-		},
-	}
 }

@@ -1,4 +1,4 @@
-package session
+package snapshots
 
 import (
 	"context"
@@ -27,16 +27,16 @@ const (
 var errAstray = fmt.Errorf("this store has it, but not what stands before it in the archive; what earlier imports left was cleared, so try once more: %w", tidemark.ErrConflict)
 
 // staging is the key of logs that are written by an import in work: no session has it.
-func (s *Session) staging() string { return stagingPrefix + string(s.Key) }
+func (s *Carry) staging() string { return stagingPrefix + string(s.Key) }
 
-// dueStagingStmt has what an import leaves looked after.
-func (s *Session) dueStagingStmt() tidemark.Stmt {
-	return s.dueStmt(dueStaging, s.Runtime.Now().Add(stagingKept), "")
+// stagedStmt has what an import leaves looked after.
+func (s *Carry) stagedStmt() tidemark.Stmt {
+	return s.Due(staged, s.Runtime.Now().Add(stagingKept), "")
 }
 
-// undueStagingStmt ends that, unless something is left.
-func (s *Session) undueStagingStmt() tidemark.Stmt {
-	stmt := s.undueStmt(dueStaging)
+// unstagedStmt ends that, unless something is left.
+func (s *Carry) unstagedStmt() tidemark.Stmt {
+	stmt := s.Undue(staged)
 	stmt.SQL += ` AND NOT EXISTS (SELECT 1 FROM logs WHERE key = ?)`
 	stmt.Args = append(stmt.Args, s.staging())
 	return stmt
@@ -86,10 +86,10 @@ func (im *carrier) look(ctx context.Context) (there map[tidemark.EntryID]known, 
 
 // inherit takes over what imports that nobody works on have left. One that is in work has the run of its session.
 func (im *carrier) inherit(ctx context.Context, keys []string) error {
-	err := im.s.step(ctx, im.r, stateCalling, tidemark.Stmt{
+	err := im.h.Write(ctx, tidemark.Stmt{
 		SQL: `UPDATE logs SET key = ? WHERE key IN (SELECT value FROM json_each(?)) AND NOT EXISTS
 			(SELECT 1 FROM runs WHERE runs.key = substr(logs.key, ?) AND state IN ('calling', 'tools'))`,
-		Args: []any{im.s.staging(), mustJSON(keys), len(stagingPrefix) + 1}}, im.s.dueStagingStmt(), im.s.undueStagingStmt())
+		Args: []any{im.s.staging(), room.JSON(keys), len(stagingPrefix) + 1}}, im.s.stagedStmt(), im.s.unstagedStmt())
 	if err != nil {
 		return fmt.Errorf("take over what another import left: %w", err)
 	}
@@ -98,12 +98,12 @@ func (im *carrier) inherit(ctx context.Context, keys []string) error {
 
 // discard takes out what an archive brought that is refused: nobody has seen it, and the right one is not to meet it.
 func (im *carrier) discard(ctx context.Context) error {
-	return im.s.clearStaging(ctx, func(stmts ...tidemark.Stmt) error { return im.s.step(ctx, im.r, stateCalling, stmts...) })
+	return im.s.clearStaging(ctx, func(stmts ...tidemark.Stmt) error { return im.h.Write(ctx, stmts...) })
 }
 
 // clearStaging removes what an import left, some at a time and the newest first: what is left by a life that ends here is
 // a beginning still.
-func (s *Session) clearStaging(ctx context.Context, write func(...tidemark.Stmt) error) error {
+func (s *Carry) clearStaging(ctx context.Context, write func(...tidemark.Stmt) error) error {
 	const most = 500 // rows at a time
 	for {
 		rows, err := s.DB.Query(ctx, `SELECT 1 FROM entries WHERE log IN (SELECT id FROM logs WHERE key = ?) LIMIT 1`, s.staging())
@@ -112,7 +112,7 @@ func (s *Session) clearStaging(ctx context.Context, write func(...tidemark.Stmt)
 		}
 		stmts := []tidemark.Stmt{{SQL: `DELETE FROM entries WHERE seq IN (SELECT seq FROM entries WHERE log IN (SELECT id FROM logs WHERE key = ?) ORDER BY seq DESC LIMIT ?)`, Args: []any{s.staging(), most}}}
 		if len(rows) == 0 {
-			stmts = []tidemark.Stmt{{SQL: `DELETE FROM logs WHERE key = ?`, Args: []any{s.staging()}}, s.undueStmt(dueStaging)}
+			stmts = []tidemark.Stmt{{SQL: `DELETE FROM logs WHERE key = ?`, Args: []any{s.staging()}}, s.Undue(staged)}
 		}
 		if err := write(stmts...); err != nil || len(rows) == 0 {
 			return err
@@ -123,15 +123,21 @@ func (s *Session) clearStaging(ctx context.Context, write func(...tidemark.Stmt)
 	}
 }
 
-// sweepStaging clears what an import left that was not made again; while one is in work, or a turn, it waits.
-func (s *Session) sweepStaging(ctx context.Context) error {
+// staged is the kind of due work that clears what an import left.
+const staged = "import"
+
+// Wakes implements room.Waker.
+func (s *Carry) Wakes() string { return staged }
+
+// Wake clears what an import left that was not made again; while one is in work, or a turn, it waits.
+func (s *Carry) Wake(ctx context.Context) error {
 	err := s.clearStaging(ctx, func(stmts ...tidemark.Stmt) error {
 		idle := tidemark.Stmt{SQL: `UPDATE due SET at = at WHERE key = ? AND kind = ? AND NOT EXISTS (SELECT 1 FROM runs WHERE key = ? AND state IN ('calling', 'tools'))`,
-			Args: []any{string(s.Key), dueStaging, string(s.Key)}, Want: 1}
+			Args: []any{string(s.Key), staged, string(s.Key)}, Want: 1}
 		return s.DB.Tx(ctx, append([]tidemark.Stmt{idle}, stmts...))
 	})
 	if errors.Is(err, tidemark.ErrConflict) {
-		return s.DB.Tx(ctx, []tidemark.Stmt{s.dueStagingStmt()})
+		return s.DB.Tx(ctx, []tidemark.Stmt{s.stagedStmt()})
 	}
 	return err
 }

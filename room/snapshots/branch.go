@@ -1,4 +1,4 @@
-package session
+package snapshots
 
 import (
 	"cmp"
@@ -13,15 +13,13 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
-	"github.com/tidemark-ai/tidemark/host"
-	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/room"
 	"github.com/tidemark-ai/tidemark/snapshot"
 )
 
 // BranchOptions say where a branch begins and what it is called. The zero value is an untrimmed branch of the session
-// as it is now.
+// as it is now; with Trim, it is the primitive of papers/cmv §2.2.
 type BranchOptions struct {
 	Snapshot    string `json:"snapshot,omitempty"`    // id; "" takes one now
 	Name        string `json:"name,omitempty"`        // its label; its key has it behind #, as far as a key may. A taken one is tidemark.ErrConflict; "" is made of the snapshot's
@@ -30,7 +28,7 @@ type BranchOptions struct {
 	Threshold   int    `json:"threshold,omitempty"` // of the trim, see package compaction; 0 is its default
 
 	// Of the snapshot that is taken where none is named.
-	Of SnapshotOptions `json:"-"`
+	Of Options `json:"-"`
 }
 
 // Bounds of branches.
@@ -42,10 +40,10 @@ const (
 
 // Branch is a branch that was made.
 type Branch struct {
-	Node     snapshot.Node `json:"branch"`
-	Key      tidemark.Key  `json:"key"`
-	Snapshot snapshot.Node `json:"snapshot"`       // that it began at
-	Trim     *TrimMetrics  `json:"trim,omitempty"` // nil: not trimmed
+	Node     snapshot.Node           `json:"branch"`
+	Key      tidemark.Key            `json:"key"`
+	Snapshot snapshot.Node           `json:"snapshot"`       // that it began at
+	Trim     *compaction.TrimMetrics `json:"trim,omitempty"` // nil: not trimmed
 }
 
 // Branch makes a session of its own that goes on from a snapshot of this conversation. It copies no message: what
@@ -56,7 +54,7 @@ type Branch struct {
 //
 // tidemark.ErrInvalid, tidemark.ErrNotFound for a snapshot that is not of this conversation, tidemark.ErrConflict for a
 // name that is taken, tidemark.ErrTooLarge for a chain of branches that is too long.
-func (s *Session) Branch(ctx context.Context, o BranchOptions) (Branch, error) {
+func (s *Room) Branch(ctx context.Context, o BranchOptions) (Branch, error) {
 	b, err := s.makeBranch(ctx, o)
 	if err != nil {
 		return Branch{}, fmt.Errorf("branch of %s: %w", s.Key, err)
@@ -64,12 +62,6 @@ func (s *Session) Branch(ctx context.Context, o BranchOptions) (Branch, error) {
 	s.tellNow(ctx, b.Snapshot, b.Node)
 	s.tellBranch(b)
 	return b, nil
-}
-
-// Trim is the primitive (papers/cmv §2.2): a snapshot of the session as it is now, and a trimmed branch of it.
-func (s *Session) Trim(ctx context.Context, o BranchOptions) (Branch, error) {
-	o.Trim = true
-	return s.Branch(ctx, o)
 }
 
 // growing is a branch that is made.
@@ -80,12 +72,12 @@ type growing struct {
 	log   string
 	at    time.Time
 	trim  []tidemark.Overlay
-	gain  *TrimMetrics
+	gain  *compaction.TrimMetrics
 	size  tidemark.Tokens // of its context
 }
 
-func (s *Session) makeBranch(ctx context.Context, o BranchOptions) (Branch, error) {
-	if err := s.mayBranch(); err != nil {
+func (s *Room) makeBranch(ctx context.Context, o BranchOptions) (Branch, error) {
+	if err := s.may(); err != nil {
 		return Branch{}, err
 	}
 	if err := o.check(); err != nil {
@@ -95,15 +87,15 @@ func (s *Session) makeBranch(ctx context.Context, o BranchOptions) (Branch, erro
 	var err error
 	if o.Snapshot == "" {
 		o.Of.more = 1
-		g.from, g.stmts, err = s.snapshotStmts(ctx, o.Of)
+		g.from, g.stmts, err = s.takeStmts(ctx, o.Of)
 		if err == nil && len(g.stmts) == 0 {
 			if b, ok, err := s.firstBranch(ctx, g.from); ok || err != nil {
 				return b, err
 			}
 		}
 	} else {
-		if g.from, err = s.snapshotOf(ctx, o.Snapshot); err == nil {
-			err = s.haveRoom(ctx, MaxNodes, 1)
+		if g.from, err = s.find(ctx, o.Snapshot); err == nil {
+			err = s.fits(ctx, MaxNodes, 1)
 		}
 	}
 	if err == nil {
@@ -125,7 +117,7 @@ func (s *Session) makeBranch(ctx context.Context, o BranchOptions) (Branch, erro
 }
 
 // firstBranch is the branch that was made in one with its snapshot. What trimming did to it is not known any more.
-func (s *Session) firstBranch(ctx context.Context, from room.Place) (Branch, bool, error) {
+func (s *Room) firstBranch(ctx context.Context, from room.Place) (Branch, bool, error) {
 	rows, err := s.DB.Query(ctx, `SELECT node FROM branches WHERE snapshot = ? AND key BETWEEN ? AND ? AND node <> '' ORDER BY created LIMIT 1`,
 		from.ID, string(s.Key.Root())+"#", string(s.Key.Root())+"#~")
 	if err != nil || len(rows) == 0 {
@@ -151,12 +143,12 @@ func (o BranchOptions) check() error {
 	case utf8.RuneCountInString(o.Orientation) > MaxOrientation:
 		return fmt.Errorf("orientation: over %d characters: %w", MaxOrientation, tidemark.ErrTooLarge)
 	}
-	return checkThreshold(o.Threshold)
+	return compaction.Trim{Threshold: o.Threshold}.Check()
 }
 
 // mayContinue refuses a chain of branches that is too long to be read at once.
-func (s *Session) mayContinue(ctx context.Context, from room.Place) error {
-	all, err := s.log.Segments(ctx, from.Log, 0)
+func (s *Room) mayContinue(ctx context.Context, from room.Place) error {
+	all, err := s.Log.Segments(ctx, from.Log, 0)
 	if err == nil && len(all) > maxDepth {
 		err = fmt.Errorf("snapshot %s: it is in a branch of %d others, at most %d: branch an earlier one, or export it and import it under another agent or on another server, where it has none before it: %w", from.ID, len(all), maxDepth, tidemark.ErrTooLarge)
 	}
@@ -164,29 +156,13 @@ func (s *Session) mayContinue(ctx context.Context, from room.Place) error {
 }
 
 // planTrim plans the trim.
-func (s *Session) planTrim(ctx context.Context, g *growing) error {
+func (s *Room) planTrim(ctx context.Context, g *growing) error {
 	if g.size = g.from.Tokens; !g.BranchOptions.Trim {
 		return nil
 	}
-	var give func()
-	v, err := s.viewAt(ctx, g.from.Log, g.from.Seq, func(bytes int64) (err error) {
-		give, err = s.room(ctx, bytes)
+	overlays, gain, err := s.Past.Trim(ctx, g.from.Log, g.from.Seq, g.from.State.Pins(), g.Threshold)
+	if err != nil {
 		return err
-	})
-	if give != nil {
-		defer give()
-	}
-	if err != nil {
-		return fmt.Errorf("trim: %w", err)
-	}
-	overlays, gain, err := s.trimmed(v, g.from.State.Pins(), g.Threshold)
-	if err != nil {
-		return fmt.Errorf("trim: %w", err)
-	}
-	for _, o := range overlays {
-		if err := s.checkEdits(ctx, v, o.Edits); err != nil {
-			return fmt.Errorf("trim: %w", err)
-		}
 	}
 	g.trim, g.gain, g.size = overlays, &gain, gain.After
 	return nil
@@ -194,7 +170,7 @@ func (s *Session) planTrim(ctx context.Context, g *growing) error {
 
 // tryBranch makes the branch in one transaction: all of it is there, or nothing. In a crowd, a name that is made for it
 // is one that nobody else comes to.
-func (s *Session) tryBranch(ctx context.Context, g *growing, crowd bool) (Branch, error) {
+func (s *Room) tryBranch(ctx context.Context, g *growing, crowd bool) (Branch, error) {
 	g.at = s.Runtime.Now()
 	g.log = tidemark.NewID(g.at)
 	name, key, err := s.freeName(ctx, g, crowd)
@@ -203,44 +179,43 @@ func (s *Session) tryBranch(ctx context.Context, g *growing, crowd bool) (Branch
 	}
 	node := snapshot.Node{ID: string(key), Kind: snapshot.KindBranch, Of: snapshot.OfSession, Name: name, Session: string(key), Parent: g.from.ID,
 		Created: g.at.UTC().Truncate(time.Millisecond), Messages: g.from.Messages, Tokens: g.size, Hash: g.from.Hash, Trimmed: g.BranchOptions.Trim}
-	archived, err := s.archivedTo(ctx, g.from.Log, g.from.Seq)
+	b := Branch{Node: node, Key: key, Snapshot: g.from.Node, Trim: g.gain}
+	archived, err := s.Archived(ctx, g.from.Log, g.from.Seq)
 	if err != nil {
 		return Branch{}, err
 	}
-	stmts := append(s.stillThere(g),
-		s.log.CreateStmt(host.Info{ID: g.log, Key: key, BaseLog: g.from.Log, BaseSeq: g.from.Seq, Created: g.at}),
-		s.log.RefStmt(headRef(key), "", g.log),
-		tidemark.Stmt{SQL: `INSERT INTO heads(key, log, title, created, active, messages, context, settings)
-			SELECT ?, ?, ?, ?, ?, ?, ?, json_remove(coalesce((SELECT settings FROM heads WHERE key = ?), '{}'), '$.title') WHERE true ON CONFLICT(key) DO NOTHING`,
-			Args: []any{string(key), g.log, clip.Bytes(name, maxTitle), g.at.UnixMilli(), g.at.UnixMilli(), g.from.Messages, int64(g.size), g.from.Session}, Want: 1},
-		tidemark.Stmt{SQL: `INSERT INTO branches(log, key, snapshot, orientation, archived, created, node) VALUES(?, ?, ?, ?, ?, ?, ?)`,
-			Args: []any{g.log, string(key), g.from.ID, g.Orientation, archived, g.at.UnixMilli(), mustJSON(node)}, Want: 1})
+	stmts := append(s.stillThere(g), s.Begin(b.info(g.log, g.at), g.from)...)
+	stmts = append(stmts, tidemark.Stmt{SQL: `INSERT INTO branches(log, key, snapshot, orientation, archived, created, node) VALUES(?, ?, ?, ?, ?, ?, ?)`,
+		Args: []any{g.log, string(key), g.from.ID, g.Orientation, archived, g.at.UnixMilli(), room.JSON(node)}, Want: 1})
 	more, err := s.firstOverlays(ctx, g)
 	if err != nil {
 		return Branch{}, err
 	}
 	stmts = append(stmts, more...)
-	if more, err = s.keptStmts(ctx, key, g.from); err != nil {
+	if more, err = s.Restore(ctx, key, g.from); err != nil {
 		return Branch{}, err
 	}
-	stmts = append(append(stmts, more...), s.tellStmt(node)...)
-	due := s.dueStmt(dueOutbox, g.at, "") // the branch tells its agent that it is there, if this life does not
-	due.Args[0] = string(key)
-	if err := s.DB.Tx(ctx, append(stmts, due)); err != nil {
+	stmts = append(append(stmts, more...), s.tellStmts(node, "snapshot:"+node.ID)...)
+	if err := s.DB.Tx(ctx, stmts); err != nil {
 		if errors.Is(err, tidemark.ErrConflict) {
-			if _, gone := s.snapshotOf(ctx, g.from.ID); gone != nil && len(g.stmts) == 0 {
+			if _, gone := s.find(ctx, g.from.ID); gone != nil && len(g.stmts) == 0 {
 				return Branch{}, fmt.Errorf("it was removed meanwhile: %w", gone)
 			}
 			err = fmt.Errorf("name %q: the session %s is there already: give another name: %w", name, key, tidemark.ErrConflict)
 		}
 		return Branch{}, err
 	}
-	return Branch{Node: node, Key: key, Snapshot: g.from.Node, Trim: g.gain}, nil
+	return b, nil
+}
+
+// info is what the directory shows of a branch that was made at a time, in a log.
+func (b Branch) info(log string, at time.Time) tidemark.SessionInfo {
+	return tidemark.SessionInfo{Key: b.Key, ID: log, Title: b.Node.Name, CreatedAt: at, UpdatedAt: at, Messages: b.Node.Messages, ContextTokens: b.Node.Tokens}
 }
 
 // stillThere stores the snapshot of a branch, or asks that it was not removed since it was read: nothing may hang at one
 // that is gone.
-func (s *Session) stillThere(g *growing) []tidemark.Stmt {
+func (s *Room) stillThere(g *growing) []tidemark.Stmt {
 	if len(g.stmts) > 0 {
 		return slices.Clone(g.stmts)
 	}
@@ -249,7 +224,7 @@ func (s *Session) stillThere(g *growing) []tidemark.Stmt {
 
 // freeName returns the label of a branch and its key: as it was asked for, or the first that is free; in a crowd with
 // letters of chance in the place of a number.
-func (s *Session) freeName(ctx context.Context, g *growing, crowd bool) (string, tidemark.Key, error) {
+func (s *Room) freeName(ctx context.Context, g *growing, crowd bool) (string, tidemark.Key, error) {
 	label := cmp.Or(g.Name, g.from.Name)
 	slug := snapshot.Slug(label)
 	root := string(s.Key.Root()) + "#"
@@ -291,17 +266,17 @@ func (s *Session) freeName(ctx context.Context, g *growing, crowd bool) (string,
 
 // firstOverlays are what the branch shows of its base: trimmed, and behind its orientation. That is an insertion before
 // the first message of the history, which no span covers: whatever leaves the view later, it stands first.
-func (s *Session) firstOverlays(ctx context.Context, g *growing) ([]tidemark.Stmt, error) {
+func (s *Room) firstOverlays(ctx context.Context, g *growing) ([]tidemark.Stmt, error) {
 	var entries []tidemark.Entry
 	add := func(o tidemark.Overlay) {
 		entries = append(entries, tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(g.at)), Kind: tidemark.KindOverlay, At: g.at,
-			Origin: tidemark.Origin{From: tidemark.FromSystem}, Payload: []byte(mustJSON(o))})
+			Origin: tidemark.Origin{From: tidemark.FromSystem}, Payload: []byte(room.JSON(o))})
 	}
 	for _, o := range g.trim {
 		add(o)
 	}
 	if g.Orientation != "" {
-		first, err := s.log.Next(ctx, g.from.Log, 0, g.from.Seq, 1)
+		first, err := s.Log.Next(ctx, g.from.Log, 0, g.from.Seq, 1)
 		if err != nil {
 			return nil, err
 		}
@@ -311,37 +286,21 @@ func (s *Session) firstOverlays(ctx context.Context, g *growing) ([]tidemark.Stm
 		add(tidemark.Overlay{By: []string{compaction.OrientationName}, Reason: "branch",
 			Edits: []tidemark.Edit{{From: first[0].ID, Messages: []tidemark.Message{tidemark.NewText(tidemark.User, g.Orientation)}}}})
 	}
-	return s.log.AppendStmts(g.log, entries...)
-}
-
-// archivedTo is how far the archives of a history reach, none of which holds more than it up to a position.
-func (s *Session) archivedTo(ctx context.Context, log string, seq int64) (int64, error) {
-	parts, err := s.parts(ctx, log)
-	last := int64(0)
-	for _, p := range parts {
-		if p.Last > seq {
-			break
-		}
-		last = p.Last
-	}
-	return last, err
+	return s.Log.AppendStmts(g.log, entries...)
 }
 
 // tellBranch tells the agent of a new session, behind what the caller waits for. If that fails the session does when it
 // wakes.
-func (s *Session) tellBranch(b Branch) {
+func (s *Room) tellBranch(b Branch) {
 	s.Runtime.Go(func() {
-		info := tidemark.SessionInfo{Key: b.Key, Title: clip.Bytes(b.Node.Name, maxTitle), CreatedAt: b.Node.Created, UpdatedAt: b.Node.Created,
-			Messages: b.Node.Messages, ContextTokens: b.Node.Tokens, Window: s.settings().Window}
-		rows, err := s.DB.Query(s.life, `SELECT log FROM heads WHERE key = ? LIMIT 1`, string(b.Key))
+		rows, err := s.DB.Query(s.Life, `SELECT log FROM heads WHERE key = ? LIMIT 1`, string(b.Key))
 		if err == nil && len(rows) > 0 {
-			info.ID = rows[0].Text(0)
-			err = s.Agent.Report(s.life, info, nil)
+			err = s.Enter(s.Life, b.info(rows[0].Text(0), b.Node.Created))
 		}
 		if err != nil {
-			s.warn("report branch", err)
+			s.Warn("report branch", err)
 		}
-		s.report(s.life)
-		s.setAlarm(s.life)
+		s.Tell(s.Life)
+		s.Alarm(s.Life)
 	})
 }
