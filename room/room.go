@@ -27,6 +27,7 @@ type Ports struct {
 	View
 	Voice
 	Turns
+	Allowance
 	Past Past
 }
 
@@ -125,6 +126,27 @@ type Turns struct {
 	Resume func()
 }
 
+// Allowance is what the conversation may use, and what a turn spends of it.
+type Allowance struct {
+	// Limits are what the conversation has set for itself; zero fields are as configured.
+	Limits func() tidemark.Limits
+	// Offered lists the tools that the model has.
+	Offered func(ctx context.Context) ([]tidemark.Tool, error)
+	// Account says where a turn stands at a call of a tool. Spend returns what notes what that call spends, in the place of
+	// what was noted before.
+	Account func(ctx context.Context, c Call) (Account, error)
+	Spend   func(c Call, n tidemark.Tokens) tidemark.Stmt
+}
+
+// Account is where a turn stands at a call of a tool.
+type Account struct {
+	Before int             // calls of the tool that the turn made before
+	Open   int             // calls of the tool in the round that have spent nothing and have no result
+	Call   tidemark.Tokens // that the call spends, as noted
+	Round  tidemark.Tokens // that all calls of the round spend
+	Turn   tidemark.Tokens // that the turn has spent, with all of its calls
+}
+
 // Past is what a room may ask of the snapshots of its conversation.
 type Past struct {
 	// May refuses what is of snapshots where a client keeps the history itself.
@@ -162,12 +184,21 @@ type Tools interface {
 
 // Call is a call of a tool of a room.
 type Call struct {
-	ID      string // that the result answers
-	Input   []byte
-	By      string // run, round and number: the same when it is carried out again
-	Log     string
-	Origins []tidemark.Origin // of whom the turn answers
-	Fence   tidemark.Stmt     // holds while the run works on it
+	Turn
+	N     int    // of the call in its round
+	ID    string // that the result answers
+	Tool  string
+	Input []byte
+	Fence func() tidemark.Stmt // returns what holds while the run works on the call
+}
+
+// Place names a call by its place in the run: the same when it is carried out again.
+func (c Call) Place() string { return fmt.Sprintf("%s/%d/%d", c.Run, c.Round, c.N) }
+
+// Canceller is a room of which calls of tools go on elsewhere.
+type Canceller interface {
+	// Cancel ends what a call began that has no result, before its run ends. It may be a call of any tool.
+	Cancel(ctx context.Context, c Call)
 }
 
 // Gate is a room that says which calls of tools may run.
@@ -194,7 +225,7 @@ type Ruling struct {
 type Turn struct {
 	Run, Log string
 	Round    int
-	Origins  []tidemark.Origin
+	Origins  []tidemark.Origin // of whom it answers
 }
 
 // Waiting is a call that waits, by its number in its round.
@@ -219,6 +250,15 @@ type Done struct {
 	Run   string // that the command joins and lets go on
 	Stmts []tidemark.Stmt
 	Then  func() // when they are written
+}
+
+// Briefer is a room that says something to the model, behind what the system prompt is made of. Empty is nothing.
+type Briefer interface{ Brief() string }
+
+// Reader is a room that reads messages of other conversations, as results of its tool name them.
+type Reader interface {
+	// Read returns a page of the text of a message, from an offset in bytes on.
+	Read(ctx context.Context, name string, offset int) (string, error)
 }
 
 // Hearer is a room that is there when somebody writes.
@@ -373,6 +413,12 @@ func (s State) Pins() map[tidemark.EntryID]bool {
 
 // TaskTool is the name of the tool of room/task: what it answers stands in the log, or on the card, already.
 const TaskTool = "task_state"
+
+// DelegateTool is the name of the tool of room/delegation.
+const DelegateTool = "delegate"
+
+// Wordless is what is read of an answer that has no text: there is nothing else of a turn to be seen.
+const Wordless = "(The answer has no text.)"
 
 // Harmless breaks the tags that agents put around reminders, which a model would take for words of the
 // program.

@@ -11,12 +11,13 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/room/delegation"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
 // TestDelegateFails: a child that fails, is refused or cannot be reached is told of in words, and the parent goes on.
 func TestDelegateFails(t *testing.T) {
-	h, f := parent(t, session.Settings{})
+	h, f := parent(t, delegation.Config{})
 	h.stop()
 	h.rt = &swift{Runtime: h.rt}
 	h.open()
@@ -76,8 +77,9 @@ func (s *swift) WithTimeout(ctx context.Context, d time.Duration) (context.Conte
 // TestDelegateTooLong: a child that takes too long is stopped, and the parent is told.
 func TestDelegateTooLong(t *testing.T) {
 	late := make(chan struct{})
-	h := newHarness(t, session.Settings{Delegation: session.Delegation{Timeout: 7 * time.Minute}})
+	h := newHarness(t, session.Settings{})
 	h.stop()
+	h.delegation.Timeout = 7 * time.Minute
 	f := newFamily(h)
 	h.rt = &swift{Runtime: h.rt, late: late, of: 7 * time.Minute}
 	h.open()
@@ -103,7 +105,7 @@ func TestDelegateTooLong(t *testing.T) {
 func TestDelegateAborted(t *testing.T) {
 	for _, how := range []string{"abort", "stop", "stop and die"} {
 		t.Run(how, func(t *testing.T) {
-			h, f := parent(t, session.Settings{})
+			h, f := parent(t, delegation.Config{})
 			h.model.hold, h.model.entered = make(chan struct{}, 1), make(chan struct{}, 9)
 			h.model.hold <- struct{}{} // the parent's call is answered, the child's is not
 			h.model.set(delegating(obeys, assign("count")))
@@ -225,7 +227,7 @@ func TestKillDelegate(t *testing.T) {
 // TestKillChild ends the life of a child in the middle of its work: its next life goes on, and the parent, which asks
 // again, has one answer.
 func TestKillChild(t *testing.T) {
-	h, f := parent(t, session.Settings{})
+	h, f := parent(t, delegation.Config{})
 	h.stop()
 	h.rt = &swift{Runtime: h.rt}
 	h.open()
@@ -260,7 +262,7 @@ func TestKillChild(t *testing.T) {
 
 // TestDelegateHeartbeat: an alarm that looks after the parent while it waits starts nothing twice.
 func TestDelegateHeartbeat(t *testing.T) {
-	h, f := parent(t, session.Settings{})
+	h, f := parent(t, delegation.Config{})
 	h.model.set(delegating(func(req tidemark.Request) (tidemark.Message, error) {
 		h.exec(`UPDATE due SET at = 1 WHERE kind = 'run'`)
 		child, err := f.at(f.first(), false)

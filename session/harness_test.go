@@ -19,6 +19,7 @@ import (
 	"github.com/tidemark-ai/tidemark/memory"
 	"github.com/tidemark-ai/tidemark/room"
 	"github.com/tidemark-ai/tidemark/room/approvals"
+	"github.com/tidemark-ai/tidemark/room/delegation"
 	"github.com/tidemark-ai/tidemark/room/reflection"
 	"github.com/tidemark-ai/tidemark/room/sittings"
 	"github.com/tidemark-ai/tidemark/room/snapshots"
@@ -55,7 +56,7 @@ type harness struct {
 	embedder   vectors.Embedder
 	tools      tidemark.Toolbox
 	logger     *slog.Logger
-	children   session.Children
+	delegation delegation.Config
 	windows    session.Windows
 	approvals  approvals.Config
 	beside     *neighbours // in the same database
@@ -85,7 +86,7 @@ func unopened(t *testing.T, set session.Settings) *harness {
 
 // rooms makes the rooms of the session.
 func (h *harness) rooms() []room.Maker {
-	out := []room.Maker{task.Make(h.taskState), snapshots.Make, spool.Make, approvals.Make(h.approvals)}
+	out := []room.Maker{task.Make(h.taskState), snapshots.Make, spool.Make, approvals.Make(h.approvals), delegation.Make(h.delegation)}
 	if h.embedder != nil {
 		out = append(out, vectors.Make(h.embedder))
 	}
@@ -177,7 +178,7 @@ func (h *harness) tryOpen() (*session.Session, error) {
 	if provider == nil {
 		provider = h.model
 	}
-	s, err := session.Open(life, session.Config{Key: h.key, DB: h.db, Blobs: h.blobs, Provider: provider, Agent: h.agent, Runtime: h.rt, Settings: h.set, Admit: h.admit, Alarm: h.alarm, Courier: h.courier, Observe: h.observe, Strategies: h.strategies, Tools: h.tools, Children: h.children, Windows: h.windows, Logger: h.logger, Rooms: h.rooms()})
+	s, err := session.Open(life, session.Config{Key: h.key, DB: h.db, Blobs: h.blobs, Provider: provider, Agent: h.agent, Runtime: h.rt, Settings: h.set, Admit: h.admit, Alarm: h.alarm, Courier: h.courier, Observe: h.observe, Strategies: h.strategies, Tools: h.tools, Windows: h.windows, Logger: h.logger, Rooms: h.rooms()})
 	if err == nil {
 		h.Session = s
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/recall"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // recallTool is the session's own tool: the markers and stubs in the view name it.
@@ -77,8 +78,8 @@ func (s *Session) callRecall(ctx context.Context, r *run, c call) tidemark.Block
 			break
 		}
 		if in.Entry != "" {
-			if strings.HasPrefix(in.Entry, "agent:") {
-				text, err = s.readChild(ctx, in.Entry, in.Offset)
+			if far, ok := Room[room.Reader](s); ok && strings.HasPrefix(in.Entry, "agent:") {
+				text, err = far.Read(ctx, in.Entry, in.Offset)
 				break
 			}
 			if len(in.Entry) > maxID {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
@@ -59,8 +60,9 @@ func (s *Session) ports() room.Ports {
 			Rests: func(run string, list []tidemark.Question, text string) {
 				s.hub.send(Notice{Type: NoticeApproval, Run: run, Approvals: list, Text: text})
 			}},
-		Turns: room.Turns{Busy: func() bool { return s.activeRun() != "" }, GoOn: s.goOnStmts, Resume: func() { s.Runtime.Go(s.goOn) }},
-		Past:  s.past(),
+		Turns:     room.Turns{Busy: func() bool { return s.activeRun() != "" }, GoOn: s.goOnStmts, Resume: func() { s.Runtime.Go(s.goOn) }},
+		Allowance: room.Allowance{Limits: s.setLimits, Offered: s.tools, Account: s.account, Spend: callSpends},
+		Past:      s.past(),
 	}
 }
 
@@ -177,6 +179,46 @@ func (s *Session) roomTools() (out []tidemark.Tool) {
 	for _, r := range s.rooms {
 		if t, ok := r.(room.Tools); ok {
 			out = append(out, t.Tools(s.pointing())...)
+		}
+	}
+	return out
+}
+
+// turn is a turn as rooms have it.
+func (r *run) turn() room.Turn {
+	return room.Turn{Run: r.ID, Log: r.Log, Round: r.Round, Origins: r.origins}
+}
+
+// callOf is a call as rooms have it.
+func (s *Session) callOf(r *run, c call) room.Call {
+	run, owner, log := r.ID, r.owner, r.Log
+	return room.Call{Turn: r.turn(), N: c.N, ID: c.ID, Tool: c.Block.Name, Input: c.Block.Input, Fence: func() tidemark.Stmt {
+		return tidemark.Stmt{SQL: `UPDATE runs SET updated = ? WHERE id = ? AND owner = ? AND state = 'tools' AND log = ?`, Args: []any{s.Runtime.Now().UnixMilli(), run, owner, log}, Want: 1}
+	}}
+}
+
+// cancelCalls has a room end what calls of a run began that have no result, before the run ends itself: whichever life ends
+// it comes by here.
+func (s *Session) cancelCalls(ctx context.Context, r *run, calls []call) {
+	in, ok := Room[room.Canceller](s)
+	started := slices.DeleteFunc(slices.Clone(calls), func(c call) bool { return c.State != callStarted })
+	if !ok || len(started) == 0 {
+		return
+	}
+	rows, err := s.DB.Query(ctx, `SELECT 1 FROM runs WHERE id = ? AND owner = ? AND state = 'tools' AND log = ? LIMIT 1`, r.ID, r.owner, r.Log)
+	if err != nil || len(rows) == 0 {
+		return // another life has the run, and waits for them
+	}
+	for _, c := range started {
+		in.Cancel(ctx, s.callOf(r, c))
+	}
+}
+
+// briefs is what rooms say to the model behind the rest of what it is told of itself.
+func (s *Session) briefs() (out string) {
+	for _, r := range s.rooms {
+		if b, ok := r.(room.Briefer); ok && b.Brief() != "" {
+			out += "\n\n" + b.Brief()
 		}
 	}
 	return out

@@ -117,10 +117,7 @@ func (s *Session) loadSettings(ctx context.Context) error {
 		base = pointerSystem
 	}
 	c.System = cmp.Or(c.System, base)
-	if s.Key.Channel() == tidemark.ChannelDelegate {
-		c.System += "\n\n" + childSystem
-	}
-	c.Delegation = c.Delegation.withDefaults()
+	c.System += s.briefs()
 	if was := s.now.Swap(&c); was != nil && was.Model != c.Model {
 		s.mostTaken.Store(0)
 	}

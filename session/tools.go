@@ -246,6 +246,19 @@ func (s *Session) runCall(ctx context.Context, r *run, c call) (tidemark.Block, 
 	return result, s.mark(ctx, r, c, callDone, kept)
 }
 
+// toolTime is how long a call of a tool may take.
+func (s *Session) toolTime(name string) time.Duration {
+	if t, ok := s.frozenTool(name); ok && t.Timeout > 0 {
+		return t.Timeout
+	}
+	for _, t := range s.offeredTools() {
+		if t.Name == name && t.Timeout > 0 {
+			return t.Timeout
+		}
+	}
+	return s.settings().ToolTimeout
+}
+
 // resultOf has a call carried out: by the session itself, by a room, by others, or by the agent.
 func (s *Session) resultOf(ctx context.Context, r *run, c call) tidemark.Block {
 	name := c.Block.Name
@@ -259,9 +272,7 @@ func (s *Session) resultOf(ctx context.Context, r *run, c call) tidemark.Block {
 	}
 	for _, x := range s.rooms {
 		if t, ok := x.(room.Tools); ok && slices.ContainsFunc(t.Tools(true), func(tool tidemark.Tool) bool { return tool.Name == name }) {
-			fence := tidemark.Stmt{SQL: `UPDATE runs SET updated = ? WHERE id = ? AND owner = ? AND state = 'tools' AND log = ?`,
-				Args: []any{s.Runtime.Now().UnixMilli(), r.ID, r.owner, r.Log}, Want: 1}
-			return t.Call(ctx, room.Call{ID: c.ID, Input: c.Block.Input, By: fmt.Sprintf("%s/%d/%d", r.ID, r.Round, c.N), Log: r.Log, Origins: r.origins, Fence: fence})
+			return t.Call(ctx, s.callOf(r, c))
 		}
 	}
 	if s.Tools != nil && !s.agents(name) {
@@ -341,7 +352,7 @@ func (s *Session) closeCalls(ctx context.Context, r *run, why error) ([]tidemark
 	if err != nil {
 		return nil, err
 	}
-	s.dropChildren(ctx, r, calls)
+	s.cancelCalls(ctx, r, calls)
 	results := make([]tidemark.Block, len(calls))
 	for i, c := range calls {
 		switch c.State {
@@ -387,13 +398,12 @@ type ownTool struct {
 }
 
 // ownTools are all of them, in the order in which they are offered: those of rooms come behind the first.
-func ownTools() [5]ownTool {
+func ownTools() [4]ownTool {
 	return [...]ownTool{
 		{name: recallTool.Name, tool: (*Session).recallTool, call: (*Session).callRecall, retold: true, back: true},
 		{name: releaseTool.Name, tool: func(s *Session) (tidemark.Tool, bool) { return releaseTool, s.paging() != nil }, call: (*Session).callRelease, retold: true},
 		{name: faultTool.Name, tool: func(s *Session) (tidemark.Tool, bool) { return faultTool, s.paging() != nil }, call: (*Session).callFault, retold: true, back: true},
 		{name: delimiterTool.Name, tool: func(s *Session) (tidemark.Tool, bool) { return delimiterTool, s.episodic() != nil }, retold: true},
-		{name: delegateName, tool: (*Session).delegateTool, call: (*Session).callDelegate},
 	}
 }
 
@@ -421,7 +431,8 @@ func pointing(list []compaction.Strategy) bool {
 	return slices.ContainsFunc(list, func(x compaction.Strategy) bool { return x.Name() == compaction.Pointer{}.Name() })
 }
 
-// offeredTools lists the tools of the session itself and of its rooms.
+// offeredTools lists the tools of the session itself and of its rooms. What delegates stands last: that is where caches of
+// prompts have it.
 func (s *Session) offeredTools() (out []tidemark.Tool) {
 	for i, t := range ownTools() {
 		if tool, offered := t.tool(s); offered {
@@ -430,6 +441,10 @@ func (s *Session) offeredTools() (out []tidemark.Tool) {
 		if i == 0 {
 			out = append(out, s.roomTools()...)
 		}
+	}
+	if i := slices.IndexFunc(out, func(t tidemark.Tool) bool { return t.Name == room.DelegateTool }); i >= 0 {
+		t := out[i]
+		out = append(slices.Delete(out, i, i+1), t)
 	}
 	return out
 }

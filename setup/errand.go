@@ -9,12 +9,13 @@ import (
 	"github.com/tidemark-ai/tidemark/agent"
 	"github.com/tidemark-ai/tidemark/config"
 	"github.com/tidemark-ai/tidemark/room/approvals"
+	"github.com/tidemark-ai/tidemark/room/delegation"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
 var (
-	_ session.Children = Here(nil)
-	_ session.Children = (*agent.FarSessions)(nil)
+	_ delegation.Children = Here(nil)
+	_ delegation.Children = (*agent.FarSessions)(nil)
 )
 
 // at has a session do something; with make, one that is not there is made.
@@ -107,7 +108,7 @@ func (h Here) Read(ctx context.Context, key tidemark.Key, entry tidemark.EntryID
 	return at(ctx, h, key, false, func(s *session.Session) (string, error) { return s.ReadEntry(ctx, entry, offset) })
 }
 
-// delegation is what a model may hand to conversations of its own.
-func delegation(d config.Delegation) session.Delegation {
-	return session.Delegation{Off: !d.Enabled, MaxDepth: d.MaxDepth, MaxChildren: d.MaxChildren, Timeout: milliseconds(d.TimeoutMs), Budget: d.Budget}
+// delegates is what a model may hand to conversations of its own.
+func delegates(d config.Delegation, to delegation.Children) delegation.Config {
+	return delegation.Config{Children: to, Off: !d.Enabled, MaxDepth: d.MaxDepth, MaxChildren: d.MaxChildren, Timeout: milliseconds(d.TimeoutMs), Budget: d.Budget}
 }
