@@ -27,6 +27,7 @@ type Ports struct {
 	View
 	Voice
 	Turns
+	Queue
 	Allowance
 	Past Past
 }
@@ -59,6 +60,8 @@ type History struct {
 	Reaches func(ctx context.Context, e tidemark.Entry) (bool, error)
 	// Logs returns the logs of the conversation, newest first.
 	Logs func(ctx context.Context) ([]string, error)
+	// Info is what the directory shows of the conversation.
+	Info func(ctx context.Context) (tidemark.SessionInfo, error)
 	// Settled is the position up to which it is decided which turns recall finds.
 	Settled func(ctx context.Context) (int64, error)
 	// Texts gives those of some messages to use that recall finds, each with its text or the beginning of a long one.
@@ -124,6 +127,36 @@ type Turns struct {
 	// run has ended, or was stopped. Resume takes it up at once.
 	GoOn   func(ctx context.Context, run string) (log string, stmts []tidemark.Stmt, err error)
 	Resume func()
+}
+
+// Queue is what was posted to the conversation, by the ids of inputs.
+type Queue struct {
+	// Post makes an errand durable and sets what may be used from it on; the same id twice is one, and changes nothing.
+	Post func(ctx context.Context, e tidemark.Errand) error
+	// Stop stops the run in work, by an input of an id.
+	Stop func(ctx context.Context, id string) error
+	// Find says what became of an input. Withdraw ends one that waits; any other is tidemark.ErrConflict.
+	Find     func(ctx context.Context, id string) (Posted, error)
+	Withdraw func(ctx context.Context, id string) error
+	// Follow begins to listen for the ends of turns, until that is closed.
+	Follow func() (Ends, error)
+}
+
+// Posted is what became of an input. The zero value is of one that is not there.
+type Posted struct {
+	There   bool
+	Over    bool             // its turn has ended
+	Reply   tidemark.EntryID // of its turn, the last one; empty where it has none
+	Failure string           // why it has none, in words for people
+	Spent   tidemark.Tokens  // by its turn, with what calls delegated
+}
+
+// Ends are the ends of turns, for one goroutine.
+type Ends interface {
+	// Next waits until a turn has ended, or for some time: another life may have it, of which nobody tells. It returns
+	// tidemark.ErrDead when this life is over.
+	Next(ctx context.Context) error
+	Close()
 }
 
 // Allowance is what the conversation may use, and what a turn spends of it.

@@ -95,7 +95,7 @@ func TestDelegateTooLong(t *testing.T) {
 	if !strings.HasPrefix(got, "true "+string(key)+" did not answer within 7m0s and was stopped.") {
 		t.Errorf("read %q", got)
 	}
-	if out, err := child.Work(t.Context(), f.begun[key]); err != nil || out.Error != "Stopped." {
+	if out, err := errands(child).Work(t.Context(), f.begun[key]); err != nil || out.Error != "Stopped." {
 		t.Errorf("the child: %+v, %v", out, err)
 	}
 }
@@ -144,7 +144,7 @@ func TestDelegateAborted(t *testing.T) {
 				t.Errorf("the parent: %q", got)
 			}
 			key, child := f.only()
-			if out, err := child.Work(t.Context(), f.begun[key]); err != nil || out.Error != "Stopped." {
+			if out, err := errands(child).Work(t.Context(), f.begun[key]); err != nil || out.Error != "Stopped." {
 				t.Errorf("the child: %+v, %v", out, err)
 			}
 			v, err := child.View(t.Context())
@@ -169,11 +169,11 @@ func TestKillDelegate(t *testing.T) {
 		h.db = doomed
 		h.model.usage = tidemark.Usage{Input: 500, Output: 10}
 		h.model.set(delegating(obeys, assign("a"), assign("b")))
-		e := errand("e1", "count", tidemark.Limits{Budget: 50_000})
+		e := given("e1", "count", tidemark.Limits{Budget: 50_000})
 		if s, err := h.tryOpen(); err == nil {
 			ended := make(chan struct{})
 			ctx, stop := context.WithCancel(t.Context())
-			go func() { defer close(ended); _, _ = s.Work(ctx, e) }()
+			go func() { defer close(ended); _, _ = errands(s).Work(ctx, e) }()
 			select {
 			case <-doomed.dead:
 			case <-ended:

@@ -14,6 +14,7 @@ import (
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/room"
 	"github.com/tidemark-ai/tidemark/room/delegation"
+	"github.com/tidemark-ai/tidemark/room/errand"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -61,7 +62,7 @@ func (f *family) at(key tidemark.Key, create bool) (*session.Session, error) {
 	life, end := context.WithCancel(context.Background())
 	f.h.t.Cleanup(end)
 	f.end = end
-	s, err := session.Open(life, session.Config{Key: key, DB: f.db, Blobs: f.h.blobs, Provider: f.h.model, Agent: f.h.agent, Runtime: f.rt, Settings: f.h.set, Rooms: []room.Maker{delegation.Make(f.h.delegation)}})
+	s, err := session.Open(life, session.Config{Key: key, DB: f.db, Blobs: f.h.blobs, Provider: f.h.model, Agent: f.h.agent, Runtime: f.rt, Settings: f.h.set, Rooms: []room.Maker{delegation.Make(f.h.delegation), errand.Make}})
 	if err == nil {
 		f.live[key] = s
 	}
@@ -83,7 +84,7 @@ func (f *family) Work(ctx context.Context, key tidemark.Key, e tidemark.Errand) 
 	if err != nil {
 		return tidemark.Outcome{}, err
 	}
-	return s.Work(ctx, e)
+	return errands(s).Work(ctx, e)
 }
 
 func (f *family) Drop(ctx context.Context, key tidemark.Key, id string) error {
@@ -94,7 +95,7 @@ func (f *family) Drop(ctx context.Context, key tidemark.Key, id string) error {
 	if err != nil {
 		return err
 	}
-	return s.Drop(ctx, id)
+	return errands(s).Drop(ctx, id)
 }
 
 func (f *family) Read(ctx context.Context, key tidemark.Key, entry tidemark.EntryID, offset int) (string, error) {
@@ -265,7 +266,7 @@ func TestDelegateForeignEntry(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.model.set(nil)
-	out, err := other.Work(t.Context(), errand("e1", "dear diary", tidemark.Limits{}))
+	out, err := errands(other).Work(t.Context(), given("e1", "dear diary", tidemark.Limits{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -347,7 +348,7 @@ func TestDelegateBudget(t *testing.T) {
 		<-all
 		return obeys(req)
 	}, assign("a"), assign("b"), assign("c"), `{"task":"d","budget":2500}`))
-	out := h.work(errand("e1", "count", tidemark.Limits{Budget: 41_000}))
+	out := h.work(given("e1", "count", tidemark.Limits{Budget: 41_000}))
 	if out.Error != "" || out.Spent != 6000 { // two calls of its own, one of each child
 		t.Errorf("%+v", out)
 	}
@@ -361,7 +362,7 @@ func TestDelegateBudget(t *testing.T) {
 	if sum > 30_000 {
 		t.Errorf("%d tokens were granted", sum)
 	}
-	out = h.work(errand("e2", "count again", tidemark.Limits{Budget: 3_000}))
+	out = h.work(given("e2", "count again", tidemark.Limits{Budget: 3_000}))
 	if out.Error != "" || strings.Count(out.Text, "true Not delegated: 2000 tokens are left of this turn's budget") != 4 {
 		t.Errorf("%+v", out)
 	}
@@ -371,7 +372,7 @@ func TestDelegateBudget(t *testing.T) {
 	}
 	// Without a budget of the parent's a child has the configured one.
 	h.model.set(delegating(obeys, assign("big"), `{"task":"bigger","budget":900000}`))
-	h.work(errand("e3", "count", tidemark.Limits{}))
+	h.work(given("e3", "count", tidemark.Limits{}))
 	n := 0
 	for _, e := range f.begun {
 		if strings.HasPrefix(e.Text, "big") && e.Limits.Budget == delegation.DefaultBudget {
@@ -400,7 +401,7 @@ func TestDelegateNarrows(t *testing.T) {
 			return obeys(req)
 		}, inputs...))
 		f.open()
-		return h.work(errand(fmt.Sprint("e", len(f.begun)), "go", l)).Text, seen
+		return h.work(given(fmt.Sprint("e", len(f.begun)), "go", l)).Text, seen
 	}
 	text, seen := play(tidemark.Limits{})
 	if fmt.Sprint(seen) != "map[as I:[recall look send] less:[look] more:[recall look send]]" {

@@ -20,6 +20,7 @@ import (
 	"github.com/tidemark-ai/tidemark/room"
 	"github.com/tidemark-ai/tidemark/room/approvals"
 	"github.com/tidemark-ai/tidemark/room/delegation"
+	"github.com/tidemark-ai/tidemark/room/errand"
 	"github.com/tidemark-ai/tidemark/room/reflection"
 	"github.com/tidemark-ai/tidemark/room/sittings"
 	"github.com/tidemark-ai/tidemark/room/snapshots"
@@ -86,7 +87,7 @@ func unopened(t *testing.T, set session.Settings) *harness {
 
 // rooms makes the rooms of the session.
 func (h *harness) rooms() []room.Maker {
-	out := []room.Maker{task.Make(h.taskState), snapshots.Make, spool.Make, approvals.Make(h.approvals), delegation.Make(h.delegation)}
+	out := []room.Maker{task.Make(h.taskState), snapshots.Make, spool.Make, approvals.Make(h.approvals), delegation.Make(h.delegation), errand.Make}
 	if h.embedder != nil {
 		out = append(out, vectors.Make(h.embedder))
 	}

@@ -38,7 +38,7 @@ func (s *Session) ports() room.Ports {
 				h, err := s.head(ctx)
 				return h.Log, err
 			},
-			Segments: s.segments, Reaches: s.reaches, Logs: s.Logs, Settled: s.decided, Texts: s.findable, Words: s.wordy, MarksOf: s.marksOf,
+			Segments: s.segments, Reaches: s.reaches, Logs: s.Logs, Info: s.Info, Settled: s.decided, Texts: s.findable, Words: s.wordy, MarksOf: s.marksOf,
 			Announce: func(ctx context.Context, log string, e tidemark.Event, stmts ...tidemark.Stmt) error {
 				if err := s.DB.Tx(ctx, append([]tidemark.Stmt{s.eventStmt(log, e)}, stmts...)); err != nil {
 					return err
@@ -61,8 +61,46 @@ func (s *Session) ports() room.Ports {
 				s.hub.send(Notice{Type: NoticeApproval, Run: run, Approvals: list, Text: text})
 			}},
 		Turns:     room.Turns{Busy: func() bool { return s.activeRun() != "" }, GoOn: s.goOnStmts, Resume: func() { s.Runtime.Go(s.goOn) }},
+		Queue:     s.queue(),
 		Allowance: room.Allowance{Limits: s.setLimits, Offered: s.tools, Account: s.account, Spend: callSpends},
 		Past:      s.past(),
+	}
+}
+
+// queue is what rooms may ask of what is posted.
+func (s *Session) queue() room.Queue {
+	return room.Queue{
+		Post: func(ctx context.Context, e tidemark.Errand) error {
+			in := Input{ID: e.ID, Message: tidemark.NewText(tidemark.User, e.Text), Origin: e.Origin}
+			if err := in.Validate(); err != nil {
+				return err
+			}
+			p, err := s.posted(ctx, e.ID)
+			if err == nil && !p.There {
+				err = s.limit(ctx, e.Limits)
+			}
+			if err != nil {
+				return fmt.Errorf("errand %s: %w", e.ID, err)
+			}
+			_, err = s.Post(ctx, in)
+			return err
+		},
+		Stop: func(ctx context.Context, id string) error {
+			_, err := s.Post(ctx, Input{ID: id, Kind: InputAsk, Text: tidemark.CommandStop, Origin: tidemark.Origin{From: tidemark.FromAgent}})
+			return err
+		},
+		Find: s.posted,
+		Withdraw: func(ctx context.Context, id string) error {
+			err := s.DB.Tx(ctx, []tidemark.Stmt{{SQL: `UPDATE inputs SET state = 'done', payload = '' WHERE key = ? AND id = ? AND state = 'new'`, Args: []any{string(s.Key), id}, Want: 1}})
+			if err == nil {
+				s.hub.send(Notice{Type: NoticeDone, Run: "drop:" + id, Inputs: []string{id}})
+			}
+			return err
+		},
+		Follow: func() (room.Ends, error) {
+			sub, err := s.Subscribe()
+			return &endings{s, sub, heartbeat}, err
+		},
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/tidemark-ai/tidemark/room"
 	"github.com/tidemark-ai/tidemark/room/approvals"
 	"github.com/tidemark-ai/tidemark/room/delegation"
+	"github.com/tidemark-ai/tidemark/room/errand"
 	"github.com/tidemark-ai/tidemark/room/reflection"
 	"github.com/tidemark-ai/tidemark/room/sittings"
 	"github.com/tidemark-ai/tidemark/room/snapshots"
@@ -165,7 +166,7 @@ func Rooms(c *config.Config, rt tidemark.Runtime, network http.RoundTripper, to 
 	delegated := delegates(c.Delegation, to)
 	out := []room.Maker{task.Make(taskStates[c.Recall.TaskState]), snapshots.Make, spool.Make,
 		approvals.Make(approvals.Config{Policy: c.Approval.Policy(), Expiry: time.Duration(c.Approval.ExpiryMinutes) * time.Minute,
-			Errand: cmp.Or(delegated.Timeout, delegation.DefaultTimeout)}), delegation.Make(delegated)}
+			Errand: cmp.Or(delegated.Timeout, delegation.DefaultTimeout)}), delegation.Make(delegated), errand.Make}
 	if c.Memory.Digest {
 		out = append(out, sittings.Make)
 	}

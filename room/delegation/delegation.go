@@ -1,5 +1,5 @@
 // Package delegation is the room that has the model give work to conversations of its own: its tool, what one may use, and
-// what comes back. How a conversation does what it is given is the session's, see session.Work. Begin with Room and Call.
+// what comes back. How a conversation does what it is given, room/errand says. Begin with Room and Call.
 package delegation
 
 import (
