@@ -25,6 +25,9 @@ type Limits struct {
 	Depth      int      `json:"depth,omitempty"`      // how many conversations delegated one to the next above it
 }
 
+// MaxDepth bounds Limits.Depth.
+const MaxDepth = 3
+
 // Outcome is what came of an errand.
 type Outcome struct {
 	Text  string  `json:"text,omitempty"`  // the last words of the model

@@ -1,12 +1,18 @@
 package approval
 
 import (
+	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/tidemark-ai/tidemark"
 )
 
-// MaxGlob bounds a glob of names in bytes.
-const MaxGlob = 128
+// Bounds of globs of names.
+const (
+	MaxGlob  = 128 // bytes of one
+	MaxGlobs = 128 // in a list
+)
 
 // Glob reports whether a name matches a pattern, in which * stands for any text, also none, and ? for one
 // character. All else is as it is written. It takes time in proportion to both lengths.
@@ -42,4 +48,17 @@ func Any(globs []string, name string) bool {
 // no name: they are a mistake.
 func IsGlob(s string) bool {
 	return s != "" && len(s) <= MaxGlob && !strings.ContainsAny(s, `[]\`)
+}
+
+// CheckGlobs says what is wrong with a list of globs, by the name of its field.
+func CheckGlobs(field string, globs []string) error {
+	if len(globs) > MaxGlobs {
+		return fmt.Errorf("%s has %d patterns, at most %d: %w", field, len(globs), MaxGlobs, tidemark.ErrInvalid)
+	}
+	for _, g := range globs {
+		if !IsGlob(g) {
+			return fmt.Errorf("%s: %.80q is no pattern: want 1 to %d bytes with * and ? such as \"memory_*\": %w", field, g, MaxGlob, tidemark.ErrInvalid)
+		}
+	}
+	return nil
 }

@@ -2,6 +2,7 @@ package room
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 
 	"github.com/tidemark-ai/tidemark"
@@ -51,3 +52,33 @@ type Place struct {
 	Seq   int64
 	State State // of rooms, as it was there
 }
+
+// State is what a session keeps beside its log and changes: its card, and which messages are pinned or superseded. What
+// is derived from the messages is derived again.
+type State struct {
+	Card    json.RawMessage `json:"card,omitempty"`
+	Version int64           `json:"version,omitempty"`
+	Marks   []StateMark     `json:"marks,omitempty"`
+}
+
+// StateMark is what a State has of a message.
+type StateMark struct {
+	ID         string `json:"id"`
+	Pinned     int64  `json:"pinned,omitempty"`
+	Superseded string `json:"superseded,omitempty"`
+	Reason     string `json:"reason,omitempty"`
+}
+
+// Pins are the entries that stay whole.
+func (s State) Pins() map[tidemark.EntryID]bool {
+	out := map[tidemark.EntryID]bool{}
+	for _, m := range s.Marks {
+		if m.Pinned > 0 {
+			out[tidemark.EntryID(m.ID)] = true
+		}
+	}
+	return out
+}
+
+// ToolPage bounds what a tool reads back of a text at a time, in bytes.
+const ToolPage = 20_000

@@ -29,6 +29,8 @@ type Ports struct {
 	Channels
 	Turns
 	Lease
+	Queue
+	Allowance
 	Past
 	Blocks
 }
@@ -61,6 +63,8 @@ type History struct {
 	Reaches func(ctx context.Context, e tidemark.Entry) (bool, error)
 	// Logs returns the logs of the conversation, newest first.
 	Logs func(ctx context.Context) ([]string, error)
+	// Info is what the directory shows of the conversation.
+	Info func(ctx context.Context) (tidemark.SessionInfo, error)
 	// Settled is the position up to which it is decided which turns recall finds.
 	Settled func(ctx context.Context) (int64, error)
 	// Texts gives those of some messages to use that recall finds, each with its text or the beginning of a long one.
@@ -181,15 +185,23 @@ type Tools interface {
 
 // Call is a call of a tool of a room.
 type Call struct {
-	ID      string // that the result answers
-	Tool    string
-	Input   []byte
-	By      string // run, round and number: the same when it is carried out again
-	Log     string
-	Origins []tidemark.Origin // of whom the turn answers
-	Fence   tidemark.Stmt     // holds while the run works on it
+	Turn
+	N     int    // of the call in its round
+	ID    string // that the result answers
+	Tool  string
+	Input []byte
+	Fence func() tidemark.Stmt // returns what holds while the run works on the call
 	// May refuses a search, or to read something again, when the turn had as much of that as it may have.
 	May func(ctx context.Context, search bool) error
+}
+
+// Place names a call by its place in the run: the same when it is carried out again.
+func (c Call) Place() string { return fmt.Sprintf("%s/%d/%d", c.Run, c.Round, c.N) }
+
+// Canceller is a room of which calls of tools go on elsewhere.
+type Canceller interface {
+	// Cancel ends what a call began that has no result, before its run ends. It may be a call of any tool.
+	Cancel(ctx context.Context, c Call)
 }
 
 // Gate is a room that says which calls of tools may run.
@@ -216,7 +228,7 @@ type Ruling struct {
 type Turn struct {
 	Run, Log string
 	Round    int
-	Origins  []tidemark.Origin
+	Origins  []tidemark.Origin // of whom it answers
 }
 
 // Waiting is a call that waits, by its number in its round.
@@ -257,6 +269,15 @@ type Done struct {
 	Run   string // that the command joins and lets go on
 	Stmts []tidemark.Stmt
 	Then  func() // when they are written
+}
+
+// Briefer is a room that says something to the model, behind what the system prompt is made of. Empty is nothing.
+type Briefer interface{ Brief() string }
+
+// Reader is a room that reads messages of other conversations, as results of its tool name them.
+type Reader interface {
+	// Read returns a page of the text of a message, from an offset in bytes on.
+	Read(ctx context.Context, name string, offset int) (string, error)
 }
 
 // Hearer is a room that is there when somebody writes.
@@ -433,38 +454,14 @@ const NoticeVectors = "vectors"
 // Cooldowns are the pauses behind one failure, two, and more.
 var Cooldowns = [...]time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute}
 
-// State is what a session keeps beside its log and changes: its card, and which messages are pinned or superseded. What
-// is derived from the messages is derived again.
-type State struct {
-	Card    json.RawMessage `json:"card,omitempty"`
-	Version int64           `json:"version,omitempty"`
-	Marks   []StateMark     `json:"marks,omitempty"`
-}
-
-// StateMark is what a State has of a message.
-type StateMark struct {
-	ID         string `json:"id"`
-	Pinned     int64  `json:"pinned,omitempty"`
-	Superseded string `json:"superseded,omitempty"`
-	Reason     string `json:"reason,omitempty"`
-}
-
-// Pins are the entries that stay whole.
-func (s State) Pins() map[tidemark.EntryID]bool {
-	out := map[tidemark.EntryID]bool{}
-	for _, m := range s.Marks {
-		if m.Pinned > 0 {
-			out[tidemark.EntryID(m.ID)] = true
-		}
-	}
-	return out
-}
-
-// ToolPage bounds what a tool reads back of a text at a time, in bytes.
-const ToolPage = 20_000
-
 // TaskTool is the name of the tool of room/task: what it answers stands in the log, or on the card, already.
 const TaskTool = "task_state"
+
+// DelegateTool is the name of the tool of room/delegation.
+const DelegateTool = "delegate"
+
+// Wordless is what is read of an answer that has no text: there is nothing else of a turn to be seen.
+const Wordless = "(The answer has no text.)"
 
 // Harmless breaks the tags that agents put around reminders, which a model would take for words of the
 // program.

@@ -11,12 +11,13 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/room/delegation"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
 // TestDelegateFails: a child that fails, is refused or cannot be reached is told of in words, and the parent goes on.
 func TestDelegateFails(t *testing.T) {
-	h, f := parent(t, session.Settings{})
+	h, f := parent(t, delegation.Config{})
 	h.stop()
 	h.rt = &swift{Runtime: h.rt}
 	h.open()
@@ -76,8 +77,9 @@ func (s *swift) WithTimeout(ctx context.Context, d time.Duration) (context.Conte
 // TestDelegateTooLong: a child that takes too long is stopped, and the parent is told.
 func TestDelegateTooLong(t *testing.T) {
 	late := make(chan struct{})
-	h := newHarness(t, session.Settings{Delegation: session.Delegation{Timeout: 7 * time.Minute}})
+	h := newHarness(t, session.Settings{})
 	h.stop()
+	h.delegation.Timeout = 7 * time.Minute
 	f := newFamily(h)
 	h.rt = &swift{Runtime: h.rt, late: late, of: 7 * time.Minute}
 	h.open()
@@ -93,7 +95,7 @@ func TestDelegateTooLong(t *testing.T) {
 	if !strings.HasPrefix(got, "true "+string(key)+" did not answer within 7m0s and was stopped.") {
 		t.Errorf("read %q", got)
 	}
-	if out, err := child.Work(t.Context(), f.begun[key]); err != nil || out.Error != "Stopped." {
+	if out, err := errands(child).Work(t.Context(), f.begun[key]); err != nil || out.Error != "Stopped." {
 		t.Errorf("the child: %+v, %v", out, err)
 	}
 }
@@ -103,7 +105,7 @@ func TestDelegateTooLong(t *testing.T) {
 func TestDelegateAborted(t *testing.T) {
 	for _, how := range []string{"abort", "stop", "stop and die"} {
 		t.Run(how, func(t *testing.T) {
-			h, f := parent(t, session.Settings{})
+			h, f := parent(t, delegation.Config{})
 			h.model.hold, h.model.entered = make(chan struct{}, 1), make(chan struct{}, 9)
 			h.model.hold <- struct{}{} // the parent's call is answered, the child's is not
 			h.model.set(delegating(obeys, assign("count")))
@@ -142,7 +144,7 @@ func TestDelegateAborted(t *testing.T) {
 				t.Errorf("the parent: %q", got)
 			}
 			key, child := f.only()
-			if out, err := child.Work(t.Context(), f.begun[key]); err != nil || out.Error != "Stopped." {
+			if out, err := errands(child).Work(t.Context(), f.begun[key]); err != nil || out.Error != "Stopped." {
 				t.Errorf("the child: %+v, %v", out, err)
 			}
 			v, err := child.View(t.Context())
@@ -167,11 +169,11 @@ func TestKillDelegate(t *testing.T) {
 		h.db = doomed
 		h.model.usage = tidemark.Usage{Input: 500, Output: 10}
 		h.model.set(delegating(obeys, assign("a"), assign("b")))
-		e := errand("e1", "count", tidemark.Limits{Budget: 50_000})
+		e := given("e1", "count", tidemark.Limits{Budget: 50_000})
 		if s, err := h.tryOpen(); err == nil {
 			ended := make(chan struct{})
 			ctx, stop := context.WithCancel(t.Context())
-			go func() { defer close(ended); _, _ = s.Work(ctx, e) }()
+			go func() { defer close(ended); _, _ = errands(s).Work(ctx, e) }()
 			select {
 			case <-doomed.dead:
 			case <-ended:
@@ -225,7 +227,7 @@ func TestKillDelegate(t *testing.T) {
 // TestKillChild ends the life of a child in the middle of its work: its next life goes on, and the parent, which asks
 // again, has one answer.
 func TestKillChild(t *testing.T) {
-	h, f := parent(t, session.Settings{})
+	h, f := parent(t, delegation.Config{})
 	h.stop()
 	h.rt = &swift{Runtime: h.rt}
 	h.open()
@@ -260,7 +262,7 @@ func TestKillChild(t *testing.T) {
 
 // TestDelegateHeartbeat: an alarm that looks after the parent while it waits starts nothing twice.
 func TestDelegateHeartbeat(t *testing.T) {
-	h, f := parent(t, session.Settings{})
+	h, f := parent(t, delegation.Config{})
 	h.model.set(delegating(func(req tidemark.Request) (tidemark.Message, error) {
 		h.exec(`UPDATE due SET at = 1 WHERE kind = 'run'`)
 		child, err := f.at(f.first(), false)

@@ -11,14 +11,37 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/room/errand"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
-// errand is one that another conversation gave.
-func errand(id, text string, l tidemark.Limits) tidemark.Errand {
+// given is an errand that another conversation gave.
+func given(id, text string, l tidemark.Limits) tidemark.Errand {
 	return tidemark.Errand{ID: id, Text: text, Origin: tidemark.Origin{From: tidemark.FromAgent}, Limits: l}
 }
+
+// errands is the room of a session that does them.
+func errands(s *session.Session) *errand.Room {
+	r, ok := session.Room[*errand.Room](s)
+	if !ok {
+		panic("the session has no room for errands")
+	}
+	return r
+}
+
+// Start, Work and Drop are of that room.
+func (h *harness) Start(ctx context.Context, e tidemark.Errand) error {
+	return errands(h.Session).Start(ctx, e)
+}
+
+// Work works.
+func (h *harness) Work(ctx context.Context, e tidemark.Errand) (tidemark.Outcome, error) {
+	return errands(h.Session).Work(ctx, e)
+}
+
+// Drop drops.
+func (h *harness) Drop(ctx context.Context, id string) error { return errands(h.Session).Drop(ctx, id) }
 
 // uses calls tools as long as it is asked.
 func uses(tools ...string) func(int, tidemark.Request) (tidemark.Message, error) {
@@ -48,7 +71,7 @@ func TestWork(t *testing.T) {
 	h := newHarness(t, session.Settings{})
 	h.model.usage = tidemark.Usage{Input: 100, Output: 20}
 	h.model.hold, h.model.entered = make(chan struct{}), make(chan struct{}, 9)
-	e := errand("e1", "count the boats", tidemark.Limits{})
+	e := given("e1", "count the boats", tidemark.Limits{})
 	outs := make([]tidemark.Outcome, 5)
 	var all sync.WaitGroup
 	for i := range outs {
@@ -76,10 +99,10 @@ func TestWork(t *testing.T) {
 	if got, err := h.ReadEntry(t.Context(), outs[0].Entry, 0); got != "ok 1" || err != nil {
 		t.Errorf("entry reads %q, %v", got, err)
 	}
-	if _, err := h.Work(t.Context(), errand("e1", "count the gulls", tidemark.Limits{})); !errors.Is(err, tidemark.ErrConflict) {
+	if _, err := h.Work(t.Context(), given("e1", "count the gulls", tidemark.Limits{})); !errors.Is(err, tidemark.ErrConflict) {
 		t.Errorf("the same id for another errand: %v", err)
 	}
-	if _, err := h.Work(t.Context(), errand("", "count the gulls", tidemark.Limits{})); !errors.Is(err, tidemark.ErrInvalid) {
+	if _, err := h.Work(t.Context(), given("", "count the gulls", tidemark.Limits{})); !errors.Is(err, tidemark.ErrInvalid) {
 		t.Errorf("no id: %v", err)
 	}
 }
@@ -90,7 +113,7 @@ func TestWorkOutlivesWhoWaits(t *testing.T) {
 	h.model.hold, h.model.entered = make(chan struct{}), make(chan struct{}, 9)
 	ctx, leave := context.WithCancelCause(t.Context())
 	left := make(chan error)
-	e := errand("e1", "count the boats", tidemark.Limits{})
+	e := given("e1", "count the boats", tidemark.Limits{})
 	go func() { _, err := h.Work(ctx, e); left <- err }()
 	<-h.model.entered
 	leave(tidemark.ErrTimeout)
@@ -107,10 +130,10 @@ func TestWorkOutlivesWhoWaits(t *testing.T) {
 func TestWorkInALaterLife(t *testing.T) {
 	h := newHarness(t, session.Settings{})
 	h.model.hold, h.model.entered = make(chan struct{}), make(chan struct{}, 9)
-	e := errand("e1", "count the boats", tidemark.Limits{})
+	e := given("e1", "count the boats", tidemark.Limits{})
 	first := make(chan error)
 	old := h.Session
-	go func() { _, err := old.Work(context.Background(), e); first <- err }()
+	go func() { _, err := errands(old).Work(context.Background(), e); first <- err }()
 	<-h.model.entered
 	if h.Quiet() {
 		t.Error("a host may forget a session that somebody waits for")
@@ -133,12 +156,12 @@ func TestWorkFails(t *testing.T) {
 	h.model.set(func(int, tidemark.Request) (tidemark.Message, error) {
 		return tidemark.Message{}, &tidemark.APIError{Class: tidemark.ClassAuth, Message: "no such key"}
 	})
-	out := h.work(errand("e1", "count the boats", tidemark.Limits{}))
+	out := h.work(given("e1", "count the boats", tidemark.Limits{}))
 	if !strings.Contains(out.Error, "no such key") || out.Text != "" {
 		t.Errorf("%+v", out)
 	}
 	h.model.set(nil)
-	if out = h.work(errand("e2", "count the boats", tidemark.Limits{})); out.Text == "" || out.Error != "" {
+	if out = h.work(given("e2", "count the boats", tidemark.Limits{})); out.Text == "" || out.Error != "" {
 		t.Errorf("the next one: %+v", out)
 	}
 }
@@ -146,7 +169,7 @@ func TestWorkFails(t *testing.T) {
 // TestWorkBeforeAReset: what was answered in a log that was reset since is told still.
 func TestWorkBeforeAReset(t *testing.T) {
 	h := newHarness(t, session.Settings{})
-	e := errand("e1", "count the boats", tidemark.Limits{Budget: 50_000})
+	e := given("e1", "count the boats", tidemark.Limits{Budget: 50_000})
 	before := h.work(e)
 	h.post(session.Input{Kind: session.InputReset})
 	after := h.work(e)
@@ -159,7 +182,7 @@ func TestWorkBeforeAReset(t *testing.T) {
 func TestDrop(t *testing.T) {
 	h := newHarness(t, session.Settings{})
 	h.model.hold, h.model.entered = make(chan struct{}), make(chan struct{}, 9)
-	first, second := errand("e1", "count the boats", tidemark.Limits{}), errand("e2", "count the gulls", tidemark.Limits{})
+	first, second := given("e1", "count the boats", tidemark.Limits{}), given("e2", "count the gulls", tidemark.Limits{})
 	if err := h.Start(t.Context(), first); err != nil {
 		t.Fatal(err)
 	}
@@ -189,10 +212,10 @@ func TestDrop(t *testing.T) {
 		t.Errorf("%d calls of the model", n)
 	}
 	h.model.hold = nil
-	if out := h.work(errand("e3", "count on", tidemark.Limits{})); out.Text != "ok 2" {
+	if out := h.work(given("e3", "count on", tidemark.Limits{})); out.Text != "ok 2" {
 		t.Errorf("the next one: %+v", out)
 	}
-	if err := h.Drop(t.Context(), "e3"); err != nil || h.work(errand("e3", "count on", tidemark.Limits{})).Text != "ok 2" {
+	if err := h.Drop(t.Context(), "e3"); err != nil || h.work(given("e3", "count on", tidemark.Limits{})).Text != "ok 2" {
 		t.Errorf("one that has ended: %v", err)
 	}
 }
@@ -212,7 +235,7 @@ func TestBudget(t *testing.T) {
 				}
 				return tidemark.ToolResult(c.ID, "three boats", false)
 			}
-			e := errand("e1", "count the boats", tidemark.Limits{Budget: 2_500})
+			e := given("e1", "count the boats", tidemark.Limits{Budget: 2_500})
 			if again {
 				if _, err := h.Work(t.Context(), e); !errors.Is(err, tidemark.ErrDead) {
 					t.Fatal(err)
@@ -231,7 +254,7 @@ func TestBudget(t *testing.T) {
 				t.Errorf("the newest message is %s", last.AppendJSON(nil))
 			}
 			h.model.set(nil)
-			if out := h.work(errand("e2", "and now?", tidemark.Limits{Budget: 2_500})); out.Error != "" || out.Spent != 1000 {
+			if out := h.work(given("e2", "and now?", tidemark.Limits{Budget: 2_500})); out.Error != "" || out.Spent != 1000 {
 				t.Errorf("the next turn has a budget of its own: %+v", out)
 			}
 		})
@@ -257,7 +280,7 @@ func TestLimits(t *testing.T) {
 		}
 		return uses("send")(n, req)
 	})
-	h.work(errand("e1", "look", tidemark.Limits{Tools: []string{"lo*", "rec?ll"}, Model: "small"}))
+	h.work(given("e1", "look", tidemark.Limits{Tools: []string{"lo*", "rec?ll"}, Model: "small"}))
 	if got := fmt.Sprint(offered); got != "[[recall look] [recall look]]" || ran != 0 || models[0] != "small" {
 		t.Errorf("offered %s, ran %d, models %v", got, ran, models)
 	}
@@ -266,16 +289,16 @@ func TestLimits(t *testing.T) {
 		t.Errorf("the call is answered with %s", result.AppendJSON(nil))
 	}
 	h.model.set(uses("send"))
-	if out := h.work(errand("e2", "send", tidemark.Limits{Rounds: 2})); !strings.Contains(out.Error, "2 model calls") || ran != 1 {
+	if out := h.work(given("e2", "send", tidemark.Limits{Rounds: 2})); !strings.Contains(out.Error, "2 model calls") || ran != 1 {
 		t.Errorf("rounds: %+v, ran %d", out, ran)
 	}
 	h.model.set(nil)
-	h.work(errand("e1", "look", tidemark.Limits{Tools: []string{"lo*", "rec?ll"}, Model: "small"})) // again: nothing is set back
+	h.work(given("e1", "look", tidemark.Limits{Tools: []string{"lo*", "rec?ll"}, Model: "small"})) // again: nothing is set back
 	o, err := h.Override(t.Context())
 	if err != nil || o.Limits == nil || o.Limits.Rounds != 2 || o.Limits.Tools != nil {
 		t.Errorf("in force: %+v, %v", o.Limits, err)
 	}
-	h.work(errand("e3", "go on", tidemark.Limits{}))
+	h.work(given("e3", "go on", tidemark.Limits{}))
 	if o, err = h.Override(t.Context()); err != nil || o.Limits != nil {
 		t.Errorf("in force: %+v, %v", o.Limits, err)
 	}
@@ -291,7 +314,7 @@ func TestStrategiesOfAnErrand(t *testing.T) {
 	if err != nil || !strings.Contains(fmt.Sprint(v.Tools), "task_state") {
 		t.Fatalf("with both: %v, %v", v.Tools, err)
 	}
-	h.work(errand("e1", "look", tidemark.Limits{Strategies: []string{"summary"}}))
+	h.work(given("e1", "look", tidemark.Limits{Strategies: []string{"summary"}}))
 	if v, err = h.View(t.Context()); err != nil || strings.Contains(fmt.Sprint(v.Tools), "task_state") {
 		t.Errorf("with summary: %v, %v", v.Tools, err)
 	}
@@ -316,7 +339,7 @@ func TestLimitsRefused(t *testing.T) {
 		"limits.depth":       {Depth: 4},
 		"limits.model":       {Model: strings.Repeat("m", 999)},
 	} {
-		err := h.Start(t.Context(), errand("e1", "look", l))
+		err := h.Start(t.Context(), given("e1", "look", l))
 		if !errors.Is(err, tidemark.ErrInvalid) || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -335,8 +358,8 @@ func TestWorkOfAnotherLife(t *testing.T) {
 	h.open()
 	first := h.Session
 	h.open() // the first life is there still
-	e := errand("e1", "count the boats", tidemark.Limits{})
-	if err := first.Start(t.Context(), e); err != nil {
+	e := given("e1", "count the boats", tidemark.Limits{})
+	if err := errands(first).Start(t.Context(), e); err != nil {
 		t.Fatal(err)
 	}
 	<-h.model.entered
@@ -350,7 +373,7 @@ func TestWorkOfAnotherLife(t *testing.T) {
 	}()
 	close(h.model.hold)
 	close(late) // either of them may have the run in the end, and the other one waits
-	if out, err := first.Work(t.Context(), e); err != nil || out.Text != "ok 1" {
+	if out, err := errands(first).Work(t.Context(), e); err != nil || out.Text != "ok 1" {
 		t.Errorf("%+v, %v", out, err)
 	}
 	if out := <-got; out.Text != "ok 1" {

@@ -104,7 +104,7 @@ const helpTool = "tool_help"
 // builtin reports a tool of ours: rules may name it, the default is for tools of others.
 func (s *Session) builtin(name string) bool {
 	_, ours := own(name)
-	return ours || name == room.TaskTool || name == helpTool || s.agents(name)
+	return ours || name == room.TaskTool || name == room.DelegateTool || name == helpTool || s.agents(name)
 }
 
 // park has a room ask about the calls that wait and lets the run rest.
@@ -115,7 +115,7 @@ func (s *Session) park(ctx context.Context, r *run, calls []call) error {
 			waiting = append(waiting, room.Waiting{N: c.N, Tool: c.Block.Name, Input: c.Block.Input})
 		}
 	}
-	asking, until, err := s.doorman().Ask(ctx, room.Turn{Run: r.ID, Log: r.Log, Round: r.Round, Origins: r.origins}, waiting)
+	asking, until, err := s.doorman().Ask(ctx, r.turn(), waiting)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,9 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/room"
 	"github.com/tidemark-ai/tidemark/room/approvals"
+	"github.com/tidemark-ai/tidemark/room/delegation"
 	episodic "github.com/tidemark-ai/tidemark/room/episodes"
+	"github.com/tidemark-ai/tidemark/room/errand"
 	"github.com/tidemark-ai/tidemark/room/occasion"
 	"github.com/tidemark-ai/tidemark/room/outbound"
 	"github.com/tidemark-ai/tidemark/room/pager"
@@ -24,7 +26,7 @@ import (
 
 // rooms makes the rooms of the session.
 func (h *harness) rooms() []room.Maker {
-	out := append(snapshots.Makers(), outbound.Make(h.courier), occasion.Make(h.courier != nil), task.Make(h.taskState), spool.Make, pager.Make, approvals.Make(h.approvals), episodic.Make)
+	out := append(snapshots.Makers(), outbound.Make(h.courier), occasion.Make(h.courier != nil), task.Make(h.taskState), spool.Make, pager.Make, approvals.Make(h.approvals), episodic.Make, delegation.Make(h.delegation), errand.Make)
 	if h.embedder != nil {
 		out = append(out, vectors.Make(h.embedder))
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/tidemark-ai/tidemark/host/hosttest"
 	"github.com/tidemark-ai/tidemark/memory"
 	"github.com/tidemark-ai/tidemark/room/approvals"
+	"github.com/tidemark-ai/tidemark/room/delegation"
 	"github.com/tidemark-ai/tidemark/room/task"
 	"github.com/tidemark-ai/tidemark/room/vectors"
 	"github.com/tidemark-ai/tidemark/session"
@@ -50,7 +51,7 @@ type harness struct {
 	embedder   vectors.Embedder
 	tools      tidemark.Toolbox
 	logger     *slog.Logger
-	children   session.Children
+	delegation delegation.Config
 	windows    session.Windows
 	approvals  approvals.Config
 	beside     *neighbours // in the same database
@@ -98,7 +99,7 @@ func (h *harness) tryOpen() (*session.Session, error) {
 	if provider == nil {
 		provider = h.model
 	}
-	s, err := session.Open(life, session.Config{Key: h.key, DB: h.db, Blobs: h.blobs, Provider: provider, Agent: h.agent, Runtime: h.rt, Settings: h.set, Admit: h.admit, Alarm: h.alarm, Observe: h.observe, Strategies: h.strategies, Tools: h.tools, Children: h.children, Windows: h.windows, Logger: h.logger, Rooms: h.rooms()})
+	s, err := session.Open(life, session.Config{Key: h.key, DB: h.db, Blobs: h.blobs, Provider: provider, Agent: h.agent, Runtime: h.rt, Settings: h.set, Admit: h.admit, Alarm: h.alarm, Observe: h.observe, Strategies: h.strategies, Tools: h.tools, Windows: h.windows, Logger: h.logger, Rooms: h.rooms()})
 	if err == nil {
 		h.Session = s
 	}

@@ -302,27 +302,6 @@ func (s *Session) ReadEntry(ctx context.Context, id tidemark.EntryID, offset int
 // wholeRunes leaves out the beginning of a character that a text was cut through: it is whole on the next page.
 func wholeRunes(text string) string { return clip.Runes(text) }
 
-// Reply returns the last message of the run that took an input: what a client that sends the
-// same input again is given. ok is false while it is in work.
-func (s *Session) Reply(ctx context.Context, input string) (e tidemark.Entry, failure string, ok bool, err error) {
-	rows, err := s.DB.Query(ctx, `SELECT coalesce(r.state, i.state), coalesce(r.reply, ''), coalesce(r.error, '') FROM inputs i LEFT JOIN runs r ON r.id = i.run WHERE i.key = ? AND i.id = ? LIMIT 1`, string(s.Key), input)
-	if err != nil || len(rows) == 0 {
-		return e, "", false, err
-	}
-	r := rows[0]
-	switch r.Text(0) {
-	case stateFailed:
-		return e, r.Text(2), true, nil
-	case stateDone:
-		if r.Text(1) == "" {
-			return e, "", true, nil // a command
-		}
-		e, err = s.log.Entry(ctx, tidemark.EntryID(r.Text(1)))
-		return e, "", err == nil, err
-	}
-	return e, "", false, nil
-}
-
 // Undo lifts an overlay: what it replaced is visible again. Only between turns. changed is false for one that is
 // lifted already: nothing is logged then.
 func (s *Session) Undo(ctx context.Context, overlay tidemark.EntryID) (changed bool, err error) {

@@ -1,11 +1,13 @@
 package session
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/recall"
@@ -276,4 +278,49 @@ func explainAPI(e *tidemark.APIError) string {
 		return "Context window exceeded even after compaction. Try resetting the session with /reset."
 	}
 	return e.Error()
+}
+
+// endings tell of turns that end, by a subscription, which is renewed when that fell behind.
+type endings struct {
+	s       *Session
+	sub     *Subscription
+	longest time.Duration
+}
+
+// Close implements room.Ends.
+func (e *endings) Close() { e.sub.Close() }
+
+// Next implements room.Ends. Nobody tells of what another life of the object does, so it waits no longer than a run may be
+// silent.
+func (e *endings) Next(ctx context.Context) error {
+	pause, stop := e.s.Runtime.WithTimeout(ctx, e.longest)
+	defer stop()
+	for {
+		select {
+		case <-e.sub.Ready:
+		case <-e.s.life.Done():
+			return tidemark.ErrDead
+		case <-pause.Done():
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			return nil
+		}
+		over := false
+		for n, more := e.sub.Next(); more; n, more = e.sub.Next() {
+			over = over || n.Type == NoticeDone || n.Type == NoticeError
+		}
+		if e.sub.Behind() {
+			next, err := e.s.Subscribe()
+			if err != nil {
+				return err
+			}
+			e.sub.Close()
+			e.sub = next
+			return nil
+		}
+		if over {
+			return nil
+		}
+	}
 }

@@ -169,6 +169,35 @@ func (s *Session) receipt(ctx context.Context, id, hash string) (Receipt, error)
 	return Receipt{ID: id, State: rows[0].Text(0), Run: rows[0].Text(2)}, nil
 }
 
+// posted is what became of an input, the zero value for one that is not there.
+func (s *Session) posted(ctx context.Context, id string) (p room.Posted, err error) {
+	rows, err := s.DB.Query(ctx, `SELECT coalesce(r.state, i.state), coalesce(r.reply, ''), coalesce(r.error, ''), coalesce(r.spent, 0) + (SELECT coalesce(sum(spent), 0) FROM calls WHERE run = r.id)
+		FROM inputs i LEFT JOIN runs r ON r.id = i.run WHERE i.key = ? AND i.id = ? LIMIT 1`, string(s.Key), id)
+	if err != nil || len(rows) == 0 {
+		return p, err
+	}
+	r := rows[0]
+	p = room.Posted{There: true, Spent: tidemark.Tokens(r.Int(3))}
+	switch r.Text(0) {
+	case stateFailed:
+		p.Over, p.Failure = true, r.Text(2)
+	case stateDone:
+		p.Over, p.Reply = true, tidemark.EntryID(r.Text(1))
+	}
+	return p, nil
+}
+
+// Reply returns the last message of the run that took an input: what a client that sends the
+// same input again is given. ok is false while it is in work.
+func (s *Session) Reply(ctx context.Context, input string) (e tidemark.Entry, failure string, ok bool, err error) {
+	p, err := s.posted(ctx, input)
+	if err != nil || p.Reply == "" { // it failed, is in work, or was a command
+		return e, p.Failure, p.Over, err
+	}
+	e, err = s.log.Entry(ctx, p.Reply)
+	return e, "", err == nil, err
+}
+
 // inputHash tells whether two inputs of one id are the same.
 func inputHash(kind, payload string) string {
 	return string(tidemark.HashOf([]byte(kind + "\n" + payload)))

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -9,15 +10,13 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/approval"
 	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // Bounds of the limits of an errand.
 const (
 	maxLimitRounds = 1_000
 	maxLimitBudget = tidemark.Tokens(1_000_000_000)
-	maxGlobs       = 128
-	// MaxDepth bounds how many conversations may stand above one that was delegated.
-	MaxDepth = 3
 )
 
 // validLimits names the field that is out of bounds.
@@ -29,27 +28,14 @@ func validLimits(l tidemark.Limits) error {
 		return fmt.Errorf("limits.maxRounds %d: want 1 to %d, or 0 for the configured bound: %w", l.Rounds, maxLimitRounds, tidemark.ErrInvalid)
 	case l.Budget < 0 || l.Budget > maxLimitBudget:
 		return fmt.Errorf("limits.budget %d: want 1 to %d tokens, or 0 for no bound: %w", l.Budget, maxLimitBudget, tidemark.ErrInvalid)
-	case l.Depth < 0 || l.Depth > MaxDepth:
-		return fmt.Errorf("limits.depth %d: want 0 to %d: %w", l.Depth, MaxDepth, tidemark.ErrInvalid)
+	case l.Depth < 0 || l.Depth > tidemark.MaxDepth:
+		return fmt.Errorf("limits.depth %d: want 0 to %d: %w", l.Depth, tidemark.MaxDepth, tidemark.ErrInvalid)
 	case len(l.Model) > maxTitle:
 		return fmt.Errorf("limits.model may have %d bytes: %w", maxTitle, tidemark.ErrInvalid)
-	case len(l.Strategies) > maxGlobs:
-		return fmt.Errorf("limits.strategies names %d, at most %d: %w", len(l.Strategies), maxGlobs, tidemark.ErrInvalid)
+	case len(l.Strategies) > approval.MaxGlobs:
+		return fmt.Errorf("limits.strategies names %d, at most %d: %w", len(l.Strategies), approval.MaxGlobs, tidemark.ErrInvalid)
 	}
-	return validGlobs("limits.tools", l.Tools)
-}
-
-// validGlobs names the pattern that is none.
-func validGlobs(field string, globs []string) error {
-	if len(globs) > maxGlobs {
-		return fmt.Errorf("%s has %d patterns, at most %d: %w", field, len(globs), maxGlobs, tidemark.ErrInvalid)
-	}
-	for _, g := range globs {
-		if !approval.IsGlob(g) {
-			return fmt.Errorf("%s: %.80q is no pattern: want 1 to %d bytes with * and ? such as \"memory_*\": %w", field, g, approval.MaxGlob, tidemark.ErrInvalid)
-		}
-	}
-	return nil
+	return approval.CheckGlobs("limits.tools", l.Tools)
 }
 
 // permits reports whether the limits in force leave a tool.
@@ -125,6 +111,40 @@ func (s *Session) mayStart(l tidemark.Limits) error {
 		}
 	}
 	return validLimits(l)
+}
+
+// setLimits are those that the conversation has set for itself, beyond the configured settings.
+func (s *Session) setLimits() tidemark.Limits {
+	now := s.settings()
+	l := now.limits
+	l.Model, l.Window = "", 0
+	if now.Model != s.Settings.Model {
+		l.Model = now.Model
+	}
+	if now.set != cmp.Or(s.Settings.Window, DefaultWindow) {
+		l.Window = now.set
+	}
+	return l
+}
+
+// account is where a turn stands at a call of a tool.
+func (s *Session) account(ctx context.Context, c room.Call) (a room.Account, err error) {
+	rows, err := s.DB.Query(ctx, `SELECT (SELECT count(*) FROM calls WHERE run = ? AND (round < ? OR round = ? AND n < ?) AND json_extract(call, '$.name') = ?),
+		(SELECT count(*) FROM calls WHERE run = ? AND round = ? AND spent = 0 AND state <> 'done' AND json_extract(call, '$.name') = ?),
+		(SELECT spent FROM calls WHERE run = ? AND round = ? AND n = ?),
+		(SELECT coalesce(sum(spent), 0) FROM calls WHERE run = ? AND round = ?),
+		(SELECT coalesce(sum(spent), 0) FROM calls WHERE run = ?) + (SELECT spent FROM runs WHERE id = ?)`,
+		c.Run, c.Round, c.Round, c.N, c.Tool, c.Run, c.Round, c.Tool, c.Run, c.Round, c.N, c.Run, c.Round, c.Run, c.Run)
+	if err != nil {
+		return a, err
+	}
+	r := rows[0]
+	return room.Account{Before: int(r.Int(0)), Open: int(r.Int(1)), Call: tidemark.Tokens(r.Int(2)), Round: tidemark.Tokens(r.Int(3)), Turn: tidemark.Tokens(r.Int(4))}, nil
+}
+
+// callSpends notes what a call spends.
+func callSpends(c room.Call, n tidemark.Tokens) tidemark.Stmt {
+	return tidemark.Stmt{SQL: `UPDATE calls SET spent = ? WHERE run = ? AND round = ? AND n = ?`, Args: []any{int64(n), c.Run, c.Round, c.N}, Want: 1}
 }
 
 // spent is what a run has spent so far, with what its calls delegated.

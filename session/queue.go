@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // Waiting is an input that no turn has taken up yet.
@@ -85,4 +86,41 @@ func wordsOf(in queued) (text string, err error) {
 		text = text[:cut] + "…"
 	}
 	return text, err
+}
+
+// queue is what rooms may ask of what is posted.
+func (s *Session) queue() room.Queue {
+	return room.Queue{
+		Post: func(ctx context.Context, e tidemark.Errand) error {
+			in := Input{ID: e.ID, Message: tidemark.NewText(tidemark.User, e.Text), Origin: e.Origin}
+			if err := in.Validate(); err != nil {
+				return err
+			}
+			p, err := s.posted(ctx, e.ID)
+			if err == nil && !p.There {
+				err = s.limit(ctx, e.Limits)
+			}
+			if err != nil {
+				return fmt.Errorf("errand %s: %w", e.ID, err)
+			}
+			_, err = s.Post(ctx, in)
+			return err
+		},
+		Stop: func(ctx context.Context, id string) error {
+			_, err := s.Post(ctx, Input{ID: id, Kind: InputAsk, Text: tidemark.CommandStop, Origin: tidemark.Origin{From: tidemark.FromAgent}})
+			return err
+		},
+		Find: s.posted,
+		Withdraw: func(ctx context.Context, id string) error {
+			err := s.DB.Tx(ctx, []tidemark.Stmt{{SQL: `UPDATE inputs SET state = 'done', payload = '' WHERE key = ? AND id = ? AND state = 'new'`, Args: []any{string(s.Key), id}, Want: 1}})
+			if err == nil {
+				s.hub.send(Notice{Type: NoticeDone, Run: "drop:" + id, Inputs: []string{id}})
+			}
+			return err
+		},
+		Follow: func() (room.Ends, error) {
+			sub, err := s.Subscribe()
+			return &endings{s, sub, heartbeat}, err
+		},
+	}
 }

@@ -80,8 +80,8 @@ func (s *Session) callRecall(ctx context.Context, r *run, c call) tidemark.Block
 			break
 		}
 		if in.Entry != "" {
-			if strings.HasPrefix(in.Entry, "agent:") {
-				text, err = s.readChild(ctx, in.Entry, in.Offset)
+			if far, ok := Room[room.Reader](s); ok && strings.HasPrefix(in.Entry, "agent:") {
+				text, err = far.Read(ctx, in.Entry, in.Offset)
 				break
 			}
 			if len(in.Entry) > maxID {

@@ -39,7 +39,7 @@ func (s *Session) ports() room.Ports {
 				h, err := s.head(ctx)
 				return h.Log, err
 			},
-			Segments: s.segments, Reaches: s.reaches, Logs: s.Logs, Settled: s.decided, Texts: s.findable, Entry: s.entry, Messages: s.messages, TextAt: textAt, Words: s.wordy, MarksOf: s.marksOf,
+			Segments: s.segments, Reaches: s.reaches, Logs: s.Logs, Settled: s.decided, Texts: s.findable, Entry: s.entry, Messages: s.messages, TextAt: textAt, Info: s.Info, Words: s.wordy, MarksOf: s.marksOf,
 			Announce: func(ctx context.Context, log string, e tidemark.Event, stmts ...tidemark.Stmt) error {
 				if err := s.DB.Tx(ctx, append([]tidemark.Stmt{s.eventStmt(log, e)}, stmts...)); err != nil {
 					return err
@@ -72,6 +72,8 @@ func (s *Session) ports() room.Ports {
 		Turns: room.Turns{Active: s.activeRun, Usage: s.runUsage, GoOn: s.goOnStmts, Resume: func() { s.Runtime.Go(s.goOn) }, Hold: s.lend},
 		Lease: room.Lease{Owner: s.owner, Bound: s.ownerBound, Held: s.newestStmt},
 		Past:  s.past(), Blocks: s.blocks(),
+		Queue:     s.queue(),
+		Allowance: room.Allowance{Limits: s.setLimits, Offered: s.tools, Account: s.account, Spend: callSpends},
 	}
 }
 
@@ -208,6 +210,46 @@ func (s *Session) roomTools() (out []tidemark.Tool) {
 	for _, r := range s.rooms {
 		if t, ok := r.(room.Tools); ok {
 			out = append(out, t.Tools(s.pointing())...)
+		}
+	}
+	return out
+}
+
+// turn is a turn as rooms have it.
+func (r *run) turn() room.Turn {
+	return room.Turn{Run: r.ID, Log: r.Log, Round: r.Round, Origins: r.origins}
+}
+
+// callOf is a call as rooms have it.
+func (s *Session) callOf(r *run, c call) room.Call {
+	run, owner, log := r.ID, r.owner, r.Log
+	return room.Call{Turn: r.turn(), N: c.N, ID: c.ID, Tool: c.Block.Name, Input: c.Block.Input, Fence: func() tidemark.Stmt {
+		return tidemark.Stmt{SQL: `UPDATE runs SET updated = ? WHERE id = ? AND owner = ? AND state = 'tools' AND log = ?`, Args: []any{s.Runtime.Now().UnixMilli(), run, owner, log}, Want: 1}
+	}, May: func(ctx context.Context, search bool) error { return s.mayRecall(ctx, r, c, !search) }}
+}
+
+// cancelCalls has a room end what calls of a run began that have no result, before the run ends itself: whichever life ends
+// it comes by here.
+func (s *Session) cancelCalls(ctx context.Context, r *run, calls []call) {
+	in, ok := Room[room.Canceller](s)
+	started := slices.DeleteFunc(slices.Clone(calls), func(c call) bool { return c.State != callStarted })
+	if !ok || len(started) == 0 {
+		return
+	}
+	rows, err := s.DB.Query(ctx, `SELECT 1 FROM runs WHERE id = ? AND owner = ? AND state = 'tools' AND log = ? LIMIT 1`, r.ID, r.owner, r.Log)
+	if err != nil || len(rows) == 0 {
+		return // another life has the run, and waits for them
+	}
+	for _, c := range started {
+		in.Cancel(ctx, s.callOf(r, c))
+	}
+}
+
+// briefs is what rooms say to the model behind the rest of what it is told of itself.
+func (s *Session) briefs() (out string) {
+	for _, r := range s.rooms {
+		if b, ok := r.(room.Briefer); ok && b.Brief() != "" {
+			out += "\n\n" + b.Brief()
 		}
 	}
 	return out

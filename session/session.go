@@ -70,7 +70,6 @@ type Settings struct {
 	// PackTokens is the budget that what is pushed beside the view has its shares of, default 4,096; below 0
 	// nothing is pushed. It is in force with the strategy pointer only.
 	PackTokens tidemark.Tokens
-	Delegation Delegation // what the model may hand to conversations of its own
 
 	set        tidemark.Tokens       // the window, as it is set
 	limits     tidemark.Limits       // of the errand that is in force
@@ -99,7 +98,6 @@ type Config struct {
 	Agent      Agent
 	Tools      tidemark.Toolbox // of others; nil: none
 	Rooms      []room.Maker     // what this conversation has beside its core
-	Children   Children         // conversations that this one may delegate to; nil: it may not
 	Runtime    tidemark.Runtime
 	Strategies []compaction.Strategy // nil: the rolling summary
 	// Windows says how many tokens models take; nil: as many as Settings.Window, until one refuses.
@@ -138,8 +136,6 @@ type Session struct {
 	skip     skipping // the turn whose words wait for its end
 	digested digests  // what was told of the words of the conversation
 	descent  descent  // what it continues, as a branch
-
-	slots chan struct{} // conversations that this one waits for at once
 }
 
 // Open returns the session of a key, brings its tables up to date and takes up what an earlier
@@ -158,7 +154,7 @@ func Open(life context.Context, c Config) (*Session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open session %s: %w", c.Key, err)
 	}
-	s := &Session{Config: c, log: log, life: life, made: room.Made{DB: c.DB}, running: running{mine: map[string]bool{}}, slots: make(chan struct{}, maxAtOnce)}
+	s := &Session{Config: c, log: log, life: life, made: room.Made{DB: c.DB}, running: running{mine: map[string]bool{}}}
 	s.hub.observe = c.Observe
 	for _, r := range c.Rooms {
 		s.rooms = append(s.rooms, r(s.ports()))

@@ -88,6 +88,22 @@ func (s *Session) Configure(ctx context.Context, o Override) error {
 	return s.loadSettings(ctx)
 }
 
+// limit sets what the conversation may use from now on.
+func (s *Session) limit(ctx context.Context, l tidemark.Limits) error {
+	if err := s.mayStart(l); err != nil {
+		return err
+	}
+	o, err := s.Override(ctx)
+	if err != nil {
+		return err
+	}
+	unbounded := o.Limits == nil && mustJSON(l) == mustJSON(tidemark.Limits{})
+	if next := o.with(l); !unbounded && !next.equal(o) {
+		return s.Configure(ctx, next)
+	}
+	return nil
+}
+
 // loadSettings puts the configured settings, their defaults and the session's own together.
 func (s *Session) loadSettings(ctx context.Context) error {
 	o, err := s.Override(ctx)
@@ -117,10 +133,7 @@ func (s *Session) loadSettings(ctx context.Context) error {
 		base = pointerSystem
 	}
 	c.System = cmp.Or(c.System, base)
-	if s.Key.Channel() == tidemark.ChannelDelegate {
-		c.System += "\n\n" + childSystem
-	}
-	c.Delegation = c.Delegation.withDefaults()
+	c.System += s.briefs()
 	if was := s.now.Swap(&c); was != nil && was.Model != c.Model {
 		s.mostTaken.Store(0)
 	}

@@ -28,22 +28,3 @@ func TestToolBudget(t *testing.T) {
 		}
 	}
 }
-
-// TestDelegateTokens: what delegation adds to each prompt is small, in the parent and in the child.
-func TestDelegateTokens(t *testing.T) {
-	tool, _ := bare(t).delegateTool()
-	raw, err := json.Marshal(tool)
-	if err != nil || !json.Valid(tool.InputSchema) {
-		t.Fatal(err, string(tool.InputSchema))
-	}
-	if n := tidemark.EstimateText(string(raw)); n >= 150 {
-		t.Errorf("the tool takes %d tokens", n)
-	} else {
-		t.Logf("the tool takes %d tokens, its schema %d", n, tidemark.EstimateText(string(tool.InputSchema)))
-	}
-	if n := tidemark.EstimateText(childSystem); n >= 80 {
-		t.Errorf("the system text of a child takes %d tokens", n)
-	} else {
-		t.Logf("the system text of a child takes %d tokens", n)
-	}
-}

@@ -246,6 +246,19 @@ func (s *Session) runCall(ctx context.Context, r *run, c call) (tidemark.Block, 
 	return result, s.mark(ctx, r, c, callDone, kept)
 }
 
+// toolTime is how long a call of a tool may take.
+func (s *Session) toolTime(name string) time.Duration {
+	if t, ok := s.frozenTool(name); ok && t.Timeout > 0 {
+		return t.Timeout
+	}
+	for _, t := range s.offeredTools() {
+		if t.Name == name && t.Timeout > 0 {
+			return t.Timeout
+		}
+	}
+	return s.settings().ToolTimeout
+}
+
 // resultOf has a call carried out: by the session itself, by a room, by others, or by the agent.
 func (s *Session) resultOf(ctx context.Context, r *run, c call) tidemark.Block {
 	name := c.Block.Name
@@ -259,10 +272,7 @@ func (s *Session) resultOf(ctx context.Context, r *run, c call) tidemark.Block {
 	}
 	for _, x := range s.rooms {
 		if t, ok := x.(room.Tools); ok && carries(t, name) {
-			fence := tidemark.Stmt{SQL: `UPDATE runs SET updated = ? WHERE id = ? AND owner = ? AND state = 'tools' AND log = ?`,
-				Args: []any{s.Runtime.Now().UnixMilli(), r.ID, r.owner, r.Log}, Want: 1}
-			return t.Call(ctx, room.Call{ID: c.ID, Tool: name, Input: c.Block.Input, By: fmt.Sprintf("%s/%d/%d", r.ID, r.Round, c.N), Log: r.Log, Origins: r.origins, Fence: fence,
-				May: func(ctx context.Context, search bool) error { return s.mayRecall(ctx, r, c, !search) }})
+			return t.Call(ctx, s.callOf(r, c))
 		}
 	}
 	if s.Tools != nil && !s.agents(name) {
@@ -348,7 +358,7 @@ func (s *Session) closeCalls(ctx context.Context, r *run, why error) ([]tidemark
 	if err != nil {
 		return nil, err
 	}
-	s.dropChildren(ctx, r, calls)
+	s.cancelCalls(ctx, r, calls)
 	results := make([]tidemark.Block, len(calls))
 	for i, c := range calls {
 		switch c.State {
@@ -394,10 +404,9 @@ type ownTool struct {
 }
 
 // ownTools are all of them, in the order in which they are offered: those of rooms come behind the first.
-func ownTools() [2]ownTool {
+func ownTools() [1]ownTool {
 	return [...]ownTool{
 		{name: recallTool.Name, tool: (*Session).recallTool, call: (*Session).callRecall, retold: true, back: true},
-		{name: delegateName, tool: (*Session).delegateTool, call: (*Session).callDelegate},
 	}
 }
 
@@ -429,7 +438,8 @@ func pointing(list []compaction.Strategy) bool {
 	return slices.ContainsFunc(list, func(x compaction.Strategy) bool { return x.Name() == compaction.Pointer{}.Name() })
 }
 
-// offeredTools lists the tools of the session itself and of its rooms.
+// offeredTools lists the tools of the session itself and of its rooms. What delegates stands last: that is where caches of
+// prompts have it.
 func (s *Session) offeredTools() (out []tidemark.Tool) {
 	for i, t := range ownTools() {
 		if tool, offered := t.tool(s); offered {
@@ -438,6 +448,10 @@ func (s *Session) offeredTools() (out []tidemark.Tool) {
 		if i == 0 {
 			out = append(out, s.roomTools()...)
 		}
+	}
+	if i := slices.IndexFunc(out, func(t tidemark.Tool) bool { return t.Name == room.DelegateTool }); i >= 0 {
+		t := out[i]
+		out = append(slices.Delete(out, i, i+1), t)
 	}
 	return out
 }

@@ -278,7 +278,7 @@ func (s *Session) pass(r *run, text string) {
 }
 
 // wordless is what people read of an answer that has no text: they see nothing else of a turn.
-const wordless = "(The answer has no text.)"
+const wordless = room.Wordless
 
 // Answer is what people read of a reply: its text, or that it has none. A reply that calls tools need not have any.
 func Answer(m tidemark.Message) string {

@@ -9,13 +9,15 @@ import (
 	"github.com/tidemark-ai/tidemark/agent"
 	"github.com/tidemark-ai/tidemark/config"
 	"github.com/tidemark-ai/tidemark/room/approvals"
+	"github.com/tidemark-ai/tidemark/room/delegation"
+	"github.com/tidemark-ai/tidemark/room/errand"
 	"github.com/tidemark-ai/tidemark/room/outbound"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
 var (
-	_ session.Children = Here(nil)
-	_ session.Children = (*agent.FarSessions)(nil)
+	_ delegation.Children = Here(nil)
+	_ delegation.Children = (*agent.FarSessions)(nil)
 )
 
 // at has a session do something; with make, one that is not there is made.
@@ -34,7 +36,7 @@ func (h Here) tell(ctx context.Context, key tidemark.Key, make bool, do func(*se
 
 // Start implements [agent.Errands].
 func (h Here) Start(ctx context.Context, key tidemark.Key, e tidemark.Errand) error {
-	return h.tell(ctx, key, true, func(s *session.Session) error { return s.Start(ctx, e) })
+	return h.tell(ctx, key, true, doing(func(r *errand.Room) error { return r.Start(ctx, e) }))
 }
 
 // lives is how often a session that the host drops meanwhile is opened again for an errand.
@@ -45,10 +47,10 @@ func (h Here) Work(ctx context.Context, key tidemark.Key, e tidemark.Errand) (ti
 	var out tidemark.Outcome
 	err := fmt.Errorf("session %s: %w", key, tidemark.ErrDead)
 	for life := 0; life < lives && errors.Is(err, tidemark.ErrDead) && ctx.Err() == nil; life++ {
-		var s *session.Session
-		if s, err = h(ctx, key, true); err == nil {
-			out, err = s.Work(ctx, e)
-		}
+		err = h.tell(ctx, key, true, doing(func(r *errand.Room) (err error) {
+			out, err = r.Work(ctx, e)
+			return err
+		}))
 	}
 	return out, err
 }
@@ -69,6 +71,17 @@ func within[R any](do func(R) error) func(*session.Session) error {
 		r, ok := session.Room[R](s)
 		if !ok {
 			return fmt.Errorf("%s has no %T: %w", s.Key, r, tidemark.ErrNotFound)
+		}
+		return do(r)
+	}
+}
+
+// doing is for the room of a session that does errands.
+func doing(do func(*errand.Room) error) func(*session.Session) error {
+	return func(s *session.Session) error {
+		r, ok := session.Room[*errand.Room](s)
+		if !ok {
+			return fmt.Errorf("%s does no errands: %w", s.Key, tidemark.ErrNotFound)
 		}
 		return do(r)
 	}
@@ -98,14 +111,11 @@ func (h Here) Correspondent(ctx context.Context, key tidemark.Key) (tidemark.Ori
 
 // Drop implements [agent.Delegates].
 func (h Here) Drop(ctx context.Context, key tidemark.Key, id string) error {
-	s, err := h(ctx, key, false)
+	err := h.tell(ctx, key, false, doing(func(r *errand.Room) error { return r.Drop(ctx, id) }))
 	if errors.Is(err, tidemark.ErrNotFound) {
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	return s.Drop(ctx, id)
+	return err
 }
 
 // Read implements [agent.Delegates].
@@ -113,7 +123,7 @@ func (h Here) Read(ctx context.Context, key tidemark.Key, entry tidemark.EntryID
 	return at(ctx, h, key, false, func(s *session.Session) (string, error) { return s.ReadEntry(ctx, entry, offset) })
 }
 
-// delegation is what a model may hand to conversations of its own.
-func delegation(d config.Delegation) session.Delegation {
-	return session.Delegation{Off: !d.Enabled, MaxDepth: d.MaxDepth, MaxChildren: d.MaxChildren, Timeout: milliseconds(d.TimeoutMs), Budget: d.Budget}
+// delegates is what a model may hand to conversations of its own.
+func delegates(d config.Delegation, to delegation.Children) delegation.Config {
+	return delegation.Config{Children: to, Off: !d.Enabled, MaxDepth: d.MaxDepth, MaxChildren: d.MaxChildren, Timeout: milliseconds(d.TimeoutMs), Budget: d.Budget}
 }

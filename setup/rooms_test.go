@@ -20,7 +20,7 @@ func TestRoomTools(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, err := session.Open(t.Context(), session.Config{Key: "agent:main:main", DB: db, Blobs: blobs, Provider: offline.Model{}, Agent: ag, Runtime: rt,
-		Strategies: setup.Strategies(c), Rooms: setup.Rooms(c, rt, nil, nil), Settings: session.Settings{Model: "offline"}})
+		Strategies: setup.Strategies(c), Rooms: setup.Rooms(c, rt, nil, nil, nil), Settings: session.Settings{Model: "offline"}})
 	if err != nil {
 		t.Fatal(err)
 	}

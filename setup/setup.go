@@ -20,7 +20,9 @@ import (
 	"github.com/tidemark-ai/tidemark/reset"
 	"github.com/tidemark-ai/tidemark/room"
 	"github.com/tidemark-ai/tidemark/room/approvals"
+	"github.com/tidemark-ai/tidemark/room/delegation"
 	episodic "github.com/tidemark-ai/tidemark/room/episodes"
+	"github.com/tidemark-ai/tidemark/room/errand"
 	"github.com/tidemark-ai/tidemark/room/occasion"
 	"github.com/tidemark-ai/tidemark/room/outbound"
 	"github.com/tidemark-ai/tidemark/room/pager"
@@ -155,7 +157,6 @@ func Session(c *config.Config, key tidemark.Key) (session.Settings, error) {
 		Reset: policy, Zone: zone, MaxRounds: c.Session.MaxRounds,
 		PackTokens:    packTokens(c),
 		Gate:          gates[c.Recall.Reconcile],
-		Delegation:    delegation(c.Delegation),
 		ArtifactChars: cmp.Or(c.Storage.ArtifactChars, -1), // there the zero value is the default
 		ToolTimeout:   milliseconds(c.Timeouts.ToolMs), TurnTimeout: milliseconds(c.Timeouts.TurnMs),
 	}, nil
@@ -164,11 +165,12 @@ func Session(c *config.Config, key tidemark.Key) (session.Settings, error) {
 // taskStates are the values of recall.taskState.
 var taskStates = map[string]task.State{"on": task.On, "off": task.Off}
 
-// Rooms returns what makes the rooms of a session.
-func Rooms(c *config.Config, rt tidemark.Runtime, network http.RoundTripper, courier tidemark.Courier) []room.Maker {
+// Rooms returns what makes the rooms of a session, which may delegate to some others.
+func Rooms(c *config.Config, rt tidemark.Runtime, network http.RoundTripper, courier tidemark.Courier, to delegation.Children) []room.Maker {
+	delegated := delegates(c.Delegation, to)
 	out := append(snapshots.Makers(), outbound.Make(courier), occasion.Make(courier != nil), task.Make(taskStates[c.Recall.TaskState]), spool.Make, pager.Make, episodic.Make,
 		approvals.Make(approvals.Config{Policy: c.Approval.Policy(), Expiry: time.Duration(c.Approval.ExpiryMinutes) * time.Minute,
-			Errand: cmp.Or(delegation(c.Delegation).Timeout, session.DefaultDelegateTime)}))
+			Errand: cmp.Or(delegated.Timeout, delegation.DefaultTimeout)}), delegation.Make(delegated), errand.Make)
 	if c.Memory.Digest {
 		out = append(out, sittings.Make)
 	}

@@ -323,8 +323,7 @@ func (n *Node) openSession(life context.Context, key tidemark.Key, o *owner) (*s
 	}
 	probe := n.metrics.Probe()
 	return session.Open(life, session.Config{
-		Key: key, DB: n.store(o.DB), Blobs: n.blobs, Provider: probe.Provider(n.Provider), Observe: probe.Observe, Agent: o.agent, Tools: n.tools, Runtime: n.RT, Logger: n.log, Settings: settings, Strategies: setup.Strategies(n.Cfg), Rooms: setup.Rooms(n.Cfg, n.RT, native.Transport(), n.courier), Stemmer: n.stemmer, Windows: setup.Windows(n.Cfg, native.Transport()),
-		Children: setup.Here(n.Session),
+		Key: key, DB: n.store(o.DB), Blobs: n.blobs, Provider: probe.Provider(n.Provider), Observe: probe.Observe, Agent: o.agent, Tools: n.tools, Runtime: n.RT, Logger: n.log, Settings: settings, Strategies: setup.Strategies(n.Cfg), Rooms: setup.Rooms(n.Cfg, n.RT, native.Transport(), n.courier, setup.Here(n.Session)), Stemmer: n.stemmer, Windows: setup.Windows(n.Cfg, native.Transport()),
 		Alarm: func(_ context.Context, at time.Time) error {
 			n.alarms.Set("session/"+string(key), at)
 			return nil

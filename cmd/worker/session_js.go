@@ -160,12 +160,11 @@ func (c *conversation) openSeat(key tidemark.Key, cfg *config.Config) (*seat, er
 	life, end := context.WithCancel(c.o.Context())
 	probe := c.in.metrics.Probe()
 	s, err := session.Open(life, session.Config{
-		Key: key, DB: c.o.DB(), Blobs: c.o.Blobs(bucket), Runtime: c.o, Logger: c.in.logger, Settings: settings, Strategies: setup.Strategies(cfg), Rooms: setup.Rooms(cfg, c.o, c.o.Transport(), setup.Courier(setup.Channels(cfg, c.o, c.o.Transport()), c.in.metrics.Sent)), Stemmer: c.in.stemmer, Alarm: c.clock.set, Admit: c.in.admit,
+		Key: key, DB: c.o.DB(), Blobs: c.o.Blobs(bucket), Runtime: c.o, Logger: c.in.logger, Settings: settings, Strategies: setup.Strategies(cfg), Rooms: setup.Rooms(cfg, c.o, c.o.Transport(), setup.Courier(setup.Channels(cfg, c.o, c.o.Transport()), c.in.metrics.Sent), &agent.FarSessions{Transport: peers(c.o).Transport}), Stemmer: c.in.stemmer, Alarm: c.clock.set, Admit: c.in.admit,
 		Provider: probe.Provider(setup.Provider(cfg, c.o, c.o.Transport())), Observe: probe.Observe,
-		Windows:  setup.Windows(cfg, c.o.Transport()),
-		Agent:    &agent.Remote{Name: key.Agent(), Transport: c.o.Peer(agents, key.Agent()), Runtime: c.o, NoSchedules: !cfg.Schedules.Enabled},
-		Children: &agent.FarSessions{Transport: peers(c.o).Transport},
-		Tools:    c.box.of(c.in, cfg, c.o),
+		Windows: setup.Windows(cfg, c.o.Transport()),
+		Agent:   &agent.Remote{Name: key.Agent(), Transport: c.o.Peer(agents, key.Agent()), Runtime: c.o, NoSchedules: !cfg.Schedules.Enabled},
+		Tools:   c.box.of(c.in, cfg, c.o),
 	})
 	if err != nil {
 		end()

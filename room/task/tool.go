@@ -45,11 +45,11 @@ func (s *Room) Call(ctx context.Context, c room.Call) tidemark.Block {
 	if err != nil {
 		return tidemark.ToolResult(c.ID, err.Error(), true)
 	}
-	ch.By, ch.Call = tidemark.FromModel, c.By
+	ch.By, ch.Call = tidemark.FromModel, c.Place()
 	if !ch.empty() && slices.ContainsFunc(c.Origins, func(o tidemark.Origin) bool { return !s.MayChange(o) }) {
 		return tidemark.ToolResult(c.ID, "The task here is the owner's, and this turn answers somebody else: nothing was changed.", true)
 	}
-	card, notes, err := s.keep(ctx, c.Log, ch, c.Fence)
+	card, notes, err := s.keep(ctx, c.Log, ch, c.Fence())
 	if err != nil {
 		return tidemark.ToolResult(c.ID, err.Error(), true)
 	}

@@ -235,8 +235,8 @@ func (p *inProcess) Session(ctx context.Context, key tidemark.Key, create bool) 
 		return nil, err
 	}
 	s, err := session.Open(p.life, session.Config{Key: key, DB: o.db, Blobs: p.blobs, Agent: o, Runtime: p.rt, Settings: settings,
-		Logger: slog.New(slog.NewTextHandler(&p.log, nil)), Strategies: setup.Strategies(p.cfg), Rooms: setup.Rooms(p.cfg, p.rt, native.Transport(), nil), Provider: setup.Provider(p.cfg, p.rt, native.Transport()),
-		Children: setup.Here(p.Session), Tools: setup.Tools(p.cfg, setup.ToolPorts{Runtime: p.rt, Transport: native.Transport()}),
+		Logger: slog.New(slog.NewTextHandler(&p.log, nil)), Strategies: setup.Strategies(p.cfg), Rooms: setup.Rooms(p.cfg, p.rt, native.Transport(), nil, setup.Here(p.Session)), Provider: setup.Provider(p.cfg, p.rt, native.Transport()),
+		Tools: setup.Tools(p.cfg, setup.ToolPorts{Runtime: p.rt, Transport: native.Transport()}),
 		Alarm: func(_ context.Context, at time.Time) error {
 			p.alarms.Set("session/"+string(key), at)
 			return nil

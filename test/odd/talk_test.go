@@ -51,7 +51,7 @@ func (x *talk) open() {
 	life, end := context.WithCancel(t.Context())
 	x.end = end
 	x.s, err = session.Open(life, session.Config{Key: x.key, DB: x.w.db, Blobs: x.w.blobs, Provider: x.w.ask, Agent: x.w.agent, Tools: x.box, Runtime: x.w.rt,
-		Strategies: setup.Strategies(x.config), Rooms: setup.Rooms(x.config, x.w.rt, nil, nil), Windows: windows, Settings: settings})
+		Strategies: setup.Strategies(x.config), Rooms: setup.Rooms(x.config, x.w.rt, nil, nil, nil), Windows: windows, Settings: settings})
 	if err != nil {
 		t.Fatal(err)
 	}
