@@ -28,7 +28,8 @@ type Ports struct {
 	View
 	Voice
 	Turns
-	Past Past
+	Past    Past
+	Toolbox tidemark.Toolbox // of others, nil for none
 }
 
 // Self is the conversation, and what every room needs.

@@ -26,6 +26,7 @@ import (
 	"github.com/tidemark-ai/tidemark/room/snapshots"
 	"github.com/tidemark-ai/tidemark/room/spool"
 	"github.com/tidemark-ai/tidemark/room/task"
+	"github.com/tidemark-ai/tidemark/room/toolset"
 	"github.com/tidemark-ai/tidemark/room/vectors"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/tidemarktest"
@@ -87,7 +88,7 @@ func unopened(t *testing.T, set session.Settings) *harness {
 
 // rooms makes the rooms of the session.
 func (h *harness) rooms() []room.Maker {
-	out := []room.Maker{task.Make(h.taskState), snapshots.Make, spool.Make, pager.Make, approvals.Make(h.approvals), episodic.Make}
+	out := []room.Maker{task.Make(h.taskState), snapshots.Make, spool.Make, toolset.Make, pager.Make, approvals.Make(h.approvals), episodic.Make}
 	if h.embedder != nil {
 		out = append(out, vectors.Make(h.embedder))
 	}

@@ -65,7 +65,7 @@ func (s *Session) ports() room.Ports {
 				s.hub.send(Notice{Type: NoticeApproval, Run: run, Approvals: list, Text: text})
 			}},
 		Turns: room.Turns{Busy: func() bool { return s.activeRun() != "" }, GoOn: s.goOnStmts, Resume: func() { s.Runtime.Go(s.goOn) }},
-		Past:  s.past(),
+		Past:  s.past(), Toolbox: s.Tools,
 	}
 }
 
@@ -233,6 +233,20 @@ func (s *Session) tuned(ctx context.Context, list []compaction.Strategy) ([]comp
 		return c.Tune(ctx, list)
 	}
 	return list, nil
+}
+
+// frozenTool returns a tool of others as the model was told of it last.
+func (s *Session) frozenTool(name string) (t tidemark.Tool, ok bool) {
+	if o, ok := Room[room.Offerer](s); ok {
+		return o.Offered(name)
+	}
+	return t, false
+}
+
+// anew reports whether a tool of others is another than the one that the model was told of.
+func (s *Session) anew(ctx context.Context, name string) bool {
+	o, ok := Room[room.Offerer](s)
+	return ok && o.Changed(ctx, name)
 }
 
 // answerFirst has a room answer the calls of its tool, and returns the room, nil where there are none. A life that takes

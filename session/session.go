@@ -134,7 +134,6 @@ type Session struct {
 
 	running   // the turn in work
 	windowing // of its models
-	offering  // of tools
 	sender    // of what people are told
 	reading   // of what was said
 

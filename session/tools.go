@@ -33,9 +33,12 @@ const (
 
 // tools lists what the model may call: the session's own, the agent's, and those of others.
 func (s *Session) tools(ctx context.Context) ([]tidemark.Tool, error) {
-	others, err := s.offer(ctx)
-	if err != nil {
-		return nil, err
+	var others []tidemark.Tool
+	if o, ok := Room[room.Offerer](s); ok { // behind system, which makes the prompt anew
+		var err error
+		if others, err = o.Offer(ctx); err != nil {
+			return nil, err
+		}
 	}
 	out := append(s.offeredTools(), s.Agent.Tools(s.Scope())...)
 	for _, t := range others {
