@@ -33,6 +33,7 @@ type Ports struct {
 	Allowance
 	Past
 	Blocks
+	Toolbox tidemark.Toolbox // of others, nil for none
 }
 
 // Self is the conversation, and what every room needs.

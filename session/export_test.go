@@ -18,6 +18,7 @@ import (
 	"github.com/tidemark-ai/tidemark/room/snapshots"
 	"github.com/tidemark-ai/tidemark/room/spool"
 	"github.com/tidemark-ai/tidemark/room/task"
+	"github.com/tidemark-ai/tidemark/room/toolset"
 	"github.com/tidemark-ai/tidemark/room/vectors"
 )
 
@@ -34,7 +35,7 @@ func (s *Session) RowsOf(ctx context.Context, w Wanted) (from, to int64, whole b
 func MigrateAll(ctx context.Context, db tidemark.DB) (*host.Log, error) {
 	log, err := Migrate(ctx, db)
 	all := slices.Clone(coreTables)
-	for _, r := range []room.Tabler{&outbound.Room{}, &task.Room{}, &approvals.Room{}, &episodic.Room{}, &snapshots.Room{}, &snapshots.Merges{}, &spool.Room{}, &vectors.Room{}, &sittings.Room{}, &reflection.Room{}} {
+	for _, r := range []room.Tabler{&outbound.Room{}, &task.Room{}, &approvals.Room{}, &episodic.Room{}, &toolset.Room{}, &snapshots.Room{}, &snapshots.Merges{}, &spool.Room{}, &vectors.Room{}, &sittings.Room{}, &reflection.Room{}} {
 		all = append(all, r.Tables())
 	}
 	for _, t := range all {

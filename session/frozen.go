@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/memory"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // system returns the system prompt, frozen since the prefix last broke: a day change, a compaction
@@ -47,7 +48,9 @@ func (s *Session) system(ctx context.Context) (text, mark string, err error) {
 	if err = s.DB.Tx(ctx, stmts); err != nil {
 		return "", "", fmt.Errorf("store prompt: %w", err)
 	}
-	s.thawed.Store(true)
+	if o, ok := Room[room.Offerer](s); ok {
+		o.Thaw()
+	}
 	return text, mark, nil
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/tidemark-ai/tidemark/room/snapshots"
 	"github.com/tidemark-ai/tidemark/room/spool"
 	"github.com/tidemark-ai/tidemark/room/task"
+	"github.com/tidemark-ai/tidemark/room/toolset"
 	"github.com/tidemark-ai/tidemark/room/vectors"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/snapshot"
@@ -26,7 +27,7 @@ import (
 
 // rooms makes the rooms of the session.
 func (h *harness) rooms() []room.Maker {
-	out := append(snapshots.Makers(), outbound.Make(h.courier), occasion.Make(h.courier != nil), task.Make(h.taskState), spool.Make, pager.Make, approvals.Make(h.approvals), episodic.Make, delegation.Make(h.delegation), errand.Make)
+	out := append(snapshots.Makers(), outbound.Make(h.courier), occasion.Make(h.courier != nil), task.Make(h.taskState), spool.Make, toolset.Make, pager.Make, approvals.Make(h.approvals), episodic.Make, delegation.Make(h.delegation), errand.Make)
 	if h.embedder != nil {
 		out = append(out, vectors.Make(h.embedder))
 	}

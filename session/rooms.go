@@ -71,7 +71,7 @@ func (s *Session) ports() room.Ports {
 			}},
 		Turns: room.Turns{Active: s.activeRun, Usage: s.runUsage, GoOn: s.goOnStmts, Resume: func() { s.Runtime.Go(s.goOn) }, Hold: s.lend},
 		Lease: room.Lease{Owner: s.owner, Bound: s.ownerBound, Held: s.newestStmt},
-		Past:  s.past(), Blocks: s.blocks(),
+		Past:  s.past(), Blocks: s.blocks(), Toolbox: s.Tools,
 		Queue:     s.queue(),
 		Allowance: room.Allowance{Limits: s.setLimits, Offered: s.tools, Account: s.account, Spend: callSpends},
 	}
@@ -372,6 +372,20 @@ func (s *Session) tuned(ctx context.Context, list []compaction.Strategy) ([]comp
 		return c.Tune(ctx, list)
 	}
 	return list, nil
+}
+
+// frozenTool returns a tool of others as the model was told of it last.
+func (s *Session) frozenTool(name string) (t tidemark.Tool, ok bool) {
+	if o, ok := Room[room.Offerer](s); ok {
+		return o.Offered(name)
+	}
+	return t, false
+}
+
+// anew reports whether a tool of others is another than the one that the model was told of.
+func (s *Session) anew(ctx context.Context, name string) bool {
+	o, ok := Room[room.Offerer](s)
+	return ok && o.Changed(ctx, name)
 }
 
 // answerFirst has a room answer the calls of its tool, and returns the room, nil where there are none. A life that takes

@@ -130,7 +130,6 @@ type Session struct {
 
 	running   // the turn in work
 	windowing // of its models
-	offering  // of tools
 	reading   // of what was said
 
 	skip     skipping // the turn whose words wait for its end

@@ -166,7 +166,7 @@ func (s *Session) Info(ctx context.Context) (tidemark.SessionInfo, error) {
 }
 
 // coreTables are those that a database has from their first row on.
-var coreTables = []room.Tables{artifactTables, pieceTables, skipTables, unsoundTables, toolsetTables}
+var coreTables = []room.Tables{artifactTables, pieceTables, skipTables, unsoundTables}
 
 // artifactTables hold the results of tools over a threshold, compressed, each once for a conversation and its
 // branches: the entry keeps the reference. Rows are 2 KB on average, of which an index of its own would
@@ -198,11 +198,6 @@ var skipTables = room.Tables{Space: "session_skip", Own: true, Steps: []string{
 // Tables of what self-checks found. A conversation with nothing to tell has none.
 var unsoundTables = room.Tables{Space: "session_selfcheck", Steps: []string{
 	`CREATE TABLE unsound(n INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL, overlay TEXT NOT NULL, at INTEGER NOT NULL, act TEXT NOT NULL, text TEXT NOT NULL)`,
-}}
-
-// toolsetTables keep the list. They are made where there are tools of others.
-var toolsetTables = room.Tables{Space: "session_tools", Steps: []string{
-	`CREATE TABLE toolsets(key TEXT PRIMARY KEY, day TEXT NOT NULL, list TEXT NOT NULL) WITHOUT ROWID`,
 }}
 
 // mustJSON encodes values of ours, which always encode.

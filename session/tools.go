@@ -33,9 +33,12 @@ const (
 
 // tools lists what the model may call: the session's own, the agent's, and those of others.
 func (s *Session) tools(ctx context.Context) ([]tidemark.Tool, error) {
-	others, err := s.offer(ctx)
-	if err != nil {
-		return nil, err
+	var others []tidemark.Tool
+	if o, ok := Room[room.Offerer](s); ok { // behind system, which makes the prompt anew
+		var err error
+		if others, err = o.Offer(ctx); err != nil {
+			return nil, err
+		}
 	}
 	out := append(s.offeredTools(), s.Agent.Tools(s.Scope())...)
 	for _, t := range others {
@@ -420,15 +423,20 @@ func own(name string) (ownTool, bool) {
 	return ownTool{}, false
 }
 
+// roomTool reports whether a tool is of a room, offered or not: what it answers stands in the log already, or on a card.
+func roomTool(name string) bool {
+	switch name {
+	case room.TaskTool, paging.ReleaseTool, paging.FaultTool, episodes.ToolName:
+		return true
+	}
+	return false
+}
+
 // retold reports whether a tool answers with what stands elsewhere: then that is found there, and no memory of this
 // conversation.
 func retold(name string) bool {
-	switch name {
-	case paging.ReleaseTool, paging.FaultTool, episodes.ToolName, room.TaskTool, skill.Tool:
-		return true
-	}
 	t, _ := own(name)
-	return t.retold
+	return t.retold || roomTool(name) || name == skill.Tool
 }
 
 // pointing reports whether what leaves the view leaves pointers.

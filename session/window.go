@@ -51,6 +51,7 @@ type windowing struct {
 	doubts    atomic.Bool  // a refusal that nobody explains was for something else than the size
 
 	refusedTools atomic.Pointer[map[string]refusedTool] // by name; replaced, never changed
+	leftOut      atomic.Int64                           // how many tools the model API takes no more of, as it was told
 }
 
 // learned is what is known of windows, by the place and name of the model. It is replaced, never changed.

@@ -33,6 +33,7 @@ import (
 	"github.com/tidemark-ai/tidemark/room/snapshots"
 	"github.com/tidemark-ai/tidemark/room/spool"
 	"github.com/tidemark-ai/tidemark/room/task"
+	"github.com/tidemark-ai/tidemark/room/toolset"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/setup"
 	"github.com/tidemark-ai/tidemark/tidemarktest"
@@ -82,7 +83,7 @@ func (a *actors) Session(ctx context.Context, key tidemark.Key, create bool) (*s
 	}
 	probe := a.metrics.Probe()
 	c := session.Config{Key: key, DB: a.db, Blobs: a.blobs, Provider: probe.Provider(a.provider), Agent: ag,
-		Runtime: a.rt, Settings: a.settings, Observe: probe.Observe, Tools: a.tools, Rooms: append(snapshots.Makers(), outbound.Make(nil), occasion.Make(false), task.Make(task.Auto), spool.Make, pager.Make, approvals.Make(a.approvals), episodic.Make)}
+		Runtime: a.rt, Settings: a.settings, Observe: probe.Observe, Tools: a.tools, Rooms: append(snapshots.Makers(), outbound.Make(nil), occasion.Make(false), task.Make(task.Auto), spool.Make, toolset.Make, pager.Make, approvals.Make(a.approvals), episodic.Make)}
 	if a.planning != nil {
 		c.Strategies = a.planning()
 	}

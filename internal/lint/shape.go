@@ -23,7 +23,7 @@ var crowds = map[string]struct {
 	most int
 	why  string
 }{
-	"session.Session": {483, "the rooms around the core are still methods of it"},
+	"session.Session": {480, "the rooms around the core are still methods of it"},
 }
 
 // Bounds of the package session, which only fall.
@@ -41,6 +41,7 @@ var borrowers = map[string]string{
 	"room/vectors host":      "it makes vectors of entries of the log",
 	"room/snapshots host":    "a place is entries of a log, and an archive brings some",
 	"room/snapshots session": "it reads heads and runs of the branches it makes and holds against each other, and puts its own row of due off",
+	"room/toolset session":   "a list is as old as the prompt, which heads name",
 	"room/outbound session":  "it looks at inputs for who wrote since, notes lines that it says once as such, and its row of due goes with the last row that waits",
 	"room/vectors session":   "it puts its own row of due off",
 }

@@ -1,4 +1,5 @@
-package session
+// Package toolset is the room of the tools of others that a conversation is offered. Begin with Room and Offer.
+package toolset
 
 import (
 	"context"
@@ -10,28 +11,46 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
-// toolset is what a conversation is offered of the tools of others. It is frozen with the system prompt, and for the same
-// reason: definitions stand before all messages, and a change of one costs the provider's cache of everything. A server
-// that was down when it was made is looked for again now and then.
-type toolset struct {
-	Mark    string      `json:"mark"` // of the configuration that it was made with
-	At      int64       `json:"at"`   // when, in milliseconds
-	Tools   []toolOffer `json:"tools"`
-	Missing []string    `json:"missing,omitempty"` // sources that could not be reached
+// tables keep the list. They are made where there are tools of others.
+var tables = room.Tables{Space: "session_tools", Steps: []string{
+	`CREATE TABLE toolsets(key TEXT PRIMARY KEY, day TEXT NOT NULL, list TEXT NOT NULL) WITHOUT ROWID`,
+}}
+
+// Room keeps the list of one conversation. It is frozen with the system prompt, and for the same reason: definitions stand
+// before all messages, and a change of one costs the provider's cache of everything. A server that was down when it was
+// made is looked for again now and then.
+type Room struct {
+	room.Self
+	box    tidemark.Toolbox
+	frozen atomic.Pointer[list]
+	thawed atomic.Bool
+}
+
+// Make makes the room.
+func Make(p room.Ports) any { return &Room{Self: p.Self, box: p.Toolbox} }
+
+var (
+	_ room.Tabler  = (*Room)(nil)
+	_ room.Offerer = (*Room)(nil)
+)
+
+// Tables implements room.Tabler.
+func (s *Room) Tables() room.Tables { return tables }
+
+// list is what a conversation is offered.
+type list struct {
+	Mark    string   `json:"mark"` // of the configuration that it was made with
+	At      int64    `json:"at"`   // when, in milliseconds
+	Tools   []offer  `json:"tools"`
+	Missing []string `json:"missing,omitempty"` // sources that could not be reached
 	offered []tidemark.Tool
 }
 
-// offering is what this life knows of the tools that the model is offered.
-type offering struct {
-	frozen  atomic.Pointer[toolset] // those of others
-	thawed  atomic.Bool             // the system prompt was made anew, so they may be
-	leftOut atomic.Int64            // how many the model API takes no more of, as it was told
-}
-
-// toolOffer is a tool with what is not told to models.
-type toolOffer struct {
+// offer is a tool with what is not told to models.
+type offer struct {
 	tidemark.Tool
 	Idempotent bool   `json:"idempotent,omitempty"`
 	TimeoutMs  int64  `json:"timeoutMs,omitempty"`
@@ -47,15 +66,14 @@ const (
 // marking is a toolbox that can say whether its configuration is the one that a list was made with.
 type marking interface{ Mark() string }
 
-// offer returns the tools of others that the model is told of. It is called behind system, which makes the prompt anew
-// when the prefix breaks anyway.
-func (s *Session) offer(ctx context.Context) ([]tidemark.Tool, error) {
-	if s.Tools == nil {
+// Offer implements room.Offerer.
+func (s *Room) Offer(ctx context.Context) ([]tidemark.Tool, error) {
+	if s.box == nil {
 		return nil, nil
 	}
 	set := s.frozen.Load()
 	if set == nil {
-		if err := s.made.Open(ctx, toolsetTables); err != nil {
+		if err := s.Made.Open(ctx, tables); err != nil {
 			return nil, err
 		}
 		rows, err := s.DB.Query(ctx, `SELECT t.list FROM toolsets t JOIN heads h ON h.key = t.key AND h.prompt_day = t.day WHERE t.key = ? LIMIT 1`, string(s.Key))
@@ -63,8 +81,8 @@ func (s *Session) offer(ctx context.Context) ([]tidemark.Tool, error) {
 			return nil, fmt.Errorf("read list of tools: %w", err)
 		}
 		if len(rows) > 0 {
-			if set, err = readToolset(rows[0].Bytes(0)); err != nil {
-				s.warn("read list of tools", err) // it is made anew
+			if set, err = read(rows[0].Bytes(0)); err != nil {
+				s.Warn("read list of tools", err) // it is made anew
 				set = nil
 			}
 		}
@@ -76,8 +94,8 @@ func (s *Session) offer(ctx context.Context) ([]tidemark.Tool, error) {
 	return set.offered, nil
 }
 
-func readToolset(raw []byte) (*toolset, error) {
-	set := &toolset{}
+func read(raw []byte) (*list, error) {
+	set := &list{}
 	if err := json.Unmarshal(raw, set); err != nil {
 		return nil, err
 	}
@@ -89,9 +107,12 @@ func readToolset(raw []byte) (*toolset, error) {
 	return set, nil
 }
 
+// Thaw implements room.Offerer.
+func (s *Room) Thaw() { s.thawed.Store(true) }
+
 // outdated reports a list of another configuration, or one that lacks a source which may be back.
-func (s *Session) outdated(set *toolset) bool {
-	if m, ok := s.Tools.(marking); ok && m.Mark() != set.Mark {
+func (s *Room) outdated(set *list) bool {
+	if m, ok := s.box.(marking); ok && m.Mark() != set.Mark {
 		return true
 	}
 	age := s.Runtime.Now().Sub(time.UnixMilli(set.At))
@@ -99,8 +120,8 @@ func (s *Session) outdated(set *toolset) bool {
 }
 
 // of returns the tools of some sources, by the names before their own.
-func (t *toolset) of(sources []string) []toolOffer {
-	var out []toolOffer
+func (t *list) of(sources []string) []offer {
+	var out []offer
 	for _, o := range t.Tools {
 		if slices.ContainsFunc(sources, func(s string) bool { return strings.HasPrefix(o.Name, s+"__") }) {
 			out = append(out, o)
@@ -111,24 +132,24 @@ func (t *toolset) of(sources []string) []toolOffer {
 
 // freezeTools asks for the list and keeps it. The tools of sources that cannot be reached stay as they were in the older
 // list: a call of one says what is wrong.
-func (s *Session) freezeTools(ctx context.Context, old *toolset) ([]tidemark.Tool, error) {
+func (s *Room) freezeTools(ctx context.Context, old *list) ([]tidemark.Tool, error) {
 	limited, stop := s.Runtime.WithTimeout(ctx, listTime)
 	defer stop()
-	tools, missing := s.Tools.Tools(limited, s.Scope())
+	tools, missing := s.box.Tools(limited, s.Key.Scope())
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
-	set := toolset{At: s.Runtime.Now().UnixMilli(), Missing: missing}
-	if m, ok := s.Tools.(marking); ok {
+	set := list{At: s.Runtime.Now().UnixMilli(), Missing: missing}
+	if m, ok := s.box.(marking); ok {
 		set.Mark = m.Mark()
 	}
 	for _, t := range tools {
-		set.Tools = append(set.Tools, toolOffer{Tool: t, Idempotent: t.Idempotent, TimeoutMs: t.Timeout.Milliseconds(), Mark: t.Mark})
+		set.Tools = append(set.Tools, offer{Tool: t, Idempotent: t.Idempotent, TimeoutMs: t.Timeout.Milliseconds(), Mark: t.Mark})
 	}
 	if old != nil && old.Mark == set.Mark {
 		set.Tools = append(set.Tools, old.of(missing)...)
 	}
-	text := mustJSON(set)
+	text := room.JSON(set)
 	err := s.DB.Tx(ctx, []tidemark.Stmt{{SQL: `INSERT INTO toolsets(key, day, list) SELECT key, prompt_day, ? FROM heads WHERE key = ?
 		ON CONFLICT(key) DO UPDATE SET day = excluded.day, list = excluded.list`, Args: []any{text, string(s.Key)}}})
 	if err != nil {
@@ -137,7 +158,7 @@ func (s *Session) freezeTools(ctx context.Context, old *toolset) ([]tidemark.Too
 	if len(missing) > 0 {
 		s.Logger.Warn("tools are missing", "session", s.Key, "sources", missing)
 	}
-	kept, err := readToolset([]byte(text))
+	kept, err := read([]byte(text))
 	if err != nil {
 		return nil, fmt.Errorf("read list of tools: %w", err)
 	}
@@ -150,8 +171,8 @@ type drifting interface {
 	Changed(ctx context.Context, scope tidemark.Scope, name, mark string) bool
 }
 
-// frozenTool returns a tool of the list that the model was told of last.
-func (s *Session) frozenTool(name string) (tidemark.Tool, bool) {
+// Offered implements room.Offerer.
+func (s *Room) Offered(name string) (tidemark.Tool, bool) {
 	set := s.frozen.Load()
 	if set == nil {
 		return tidemark.Tool{}, false
@@ -164,17 +185,16 @@ func (s *Session) frozenTool(name string) (tidemark.Tool, bool) {
 	return tidemark.Tool{}, false
 }
 
-// anew reports whether a tool is another than the one that the model was told of, and has the list made anew then: what
-// nobody has read must not run.
-func (s *Session) anew(ctx context.Context, name string) bool {
-	t, ok := s.frozenTool(name)
-	c, may := s.Tools.(drifting)
+// Changed implements room.Offerer.
+func (s *Room) Changed(ctx context.Context, name string) bool {
+	t, ok := s.Offered(name)
+	c, may := s.box.(drifting)
 	if !ok || !may || t.Mark == "" {
 		return false
 	}
 	limited, stop := s.Runtime.WithTimeout(ctx, listTime)
 	defer stop()
-	if !c.Changed(limited, s.Scope(), name, t.Mark) {
+	if !c.Changed(limited, s.Key.Scope(), name, t.Mark) {
 		return false
 	}
 	s.thawed.Store(true)
