@@ -2,11 +2,12 @@ package room
 
 import (
 	"context"
-	"encoding/json"
+
 	"io"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/snapshot"
 )
 
