@@ -70,8 +70,10 @@ func (s *Session) ports() room.Ports {
 				return s.teller().Say(ctx, id, to, text, e)
 			}},
 		Turns: room.Turns{Active: s.activeRun, Usage: s.runUsage, GoOn: s.goOnStmts, Resume: func() { s.Runtime.Go(s.goOn) }, Hold: s.lend},
-		Lease: room.Lease{Owner: s.owner, Bound: s.ownerBound, Held: s.newestStmt},
-		Past:  s.past(), Blocks: s.blocks(), Toolbox: s.Tools,
+		Lease: room.Lease{Owner: s.owner, Bound: s.ownerBound, Held: func() tidemark.Stmt {
+			return tidemark.Stmt{SQL: `UPDATE heads SET lives = lives WHERE key = ? AND lives = ?`, Args: []any{string(s.Key), s.number}, Want: 1}
+		}},
+		Past: s.past(), Blocks: s.blocks(), Toolbox: s.Tools,
 		Queue:     s.queue(),
 		Allowance: room.Allowance{Limits: s.setLimits, Offered: s.tools, Account: s.account, Spend: callSpends},
 	}

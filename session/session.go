@@ -191,11 +191,6 @@ func (s *Session) owner() string {
 // ownerBound sorts behind every owner of this life and before those of later ones.
 func (s *Session) ownerBound() string { return fmt.Sprintf("%012d0", s.number) }
 
-// newestStmt holds while no later life has begun.
-func (s *Session) newestStmt() tidemark.Stmt {
-	return tidemark.Stmt{SQL: `UPDATE heads SET lives = lives WHERE key = ? AND lives = ?`, Args: []any{string(s.Key), s.number}, Want: 1}
-}
-
 // Exists reports whether a database holds a conversation; opening one makes it.
 func Exists(ctx context.Context, db tidemark.DB, key tidemark.Key) (bool, error) {
 	rows, err := db.Query(ctx, `SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'heads' LIMIT 1`)
