@@ -97,19 +97,19 @@ type follower struct {
 // say makes an input durable and follows it. It listens before it posts, so that no notice is missed;
 // what is missed all the same is in the log.
 func (c *request) say(s *session.Session, in session.Input, to dialect) error {
-	ctx, cancel := c.Runtime.WithTimeout(c.r.Context(), cmp.Or(c.patience, c.Wait))
-	defer cancel()
 	f := &follower{request: c, s: s, to: to}
 	var err error
 	if f.sub, err = s.Subscribe(); err != nil {
 		return err
 	}
 	defer func() { f.sub.Close() }()
-	receipt, err := s.Post(ctx, in)
+	receipt, err := s.Post(c.r.Context(), in)
 	c.end() // what is large stands in the bucket now, and the turn asks for itself
 	if err != nil {
 		return err
 	}
+	ctx, cancel := c.Runtime.WithTimeout(c.r.Context(), cmp.Or(c.patience, c.Wait))
+	defer cancel()
 	return f.follow(ctx, receipt)
 }
 
