@@ -27,6 +27,7 @@ type Ports struct {
 	View
 	Voice
 	Turns
+	Finding
 	Past Past
 }
 
@@ -125,6 +126,52 @@ type Turns struct {
 	Resume func()
 }
 
+// Finding is what it takes to find what was said again; see room/search.
+type Finding struct {
+	Stemmer *recall.Stemmer // makes the words of the index
+	// Lineage returns what may be looked into; own leaves out what the logs continue.
+	Lineage func(ctx context.Context, own bool) (*Lineage, error)
+	// Task is what the conversation works on, see Marker, and Near what another room finds, see Finder.
+	Task func(ctx context.Context) (recall.Task, error)
+	Near func(ctx context.Context, query string, in Reach) (near map[int64]recall.Stand, told string)
+	// ReadBack answers a call that names what it wants to read again.
+	ReadBack func(ctx context.Context, b Back) (tidemark.Block, error)
+	// Recalled tells who listens how a recall went, see Recaller.
+	Recalled func(ctx context.Context, by string, v recall.Verdict, first tidemark.EntryID)
+	// Digest has the agent told of the words of the conversation soon, where it was told of none in this life.
+	Digest func(ctx context.Context)
+	Index
+}
+
+// Index is the index of words, and what stands beside it.
+type Index struct {
+	// Ready brings it as far as a request may wait for, or all of it, and returns how many messages are not in it yet.
+	Ready func(ctx context.Context, all bool) (missing int, err error)
+	// Skips reports whether turns may be left out, and Skipped which messages between two positions are.
+	Skips   func(ctx context.Context) (bool, error)
+	Skipped func(ctx context.Context, first, last int64) (map[int64]bool, error)
+	// Deep finds messages of some time that match deep in a long text, and Pieces gives the text of each of some entries
+	// to use: of a long one the piece that was found, or else its beginning.
+	Deep   func(ctx context.Context, l *Lineage, match string, since, until int64) (map[int64]Piece, error)
+	Pieces func(ctx context.Context, entries []tidemark.Entry, found map[int64]Piece, use func(e tidemark.Entry, role tidemark.Role, p Piece)) error
+}
+
+// Piece is a stretch of the text of a message.
+type Piece struct {
+	At   int
+	Text string
+	Lost bool // it is damaged: what was found in it cannot be shown
+	// Amended says that the person corrected the message, or took it back (Gone): the text is, or says, what it reads now.
+	Amended, Gone bool
+}
+
+// Back names what a call wants to read again: an entry or a block of one, or else an episode.
+type Back struct {
+	Call, Log      string
+	Entry, Episode string
+	Offset         int // bytes to skip
+}
+
 // Past is what a room may ask of the snapshots of its conversation.
 type Past struct {
 	// May refuses what is of snapshots where a client keeps the history itself.
@@ -168,6 +215,10 @@ type Call struct {
 	Log     string
 	Origins []tidemark.Origin // of whom the turn answers
 	Fence   tidemark.Stmt     // holds while the run works on it
+	// May refuses a search, or to read something again, when the turn had as much of that as it may have.
+	May func(ctx context.Context, search bool) error
+	// Begun is the position of the first message of the turn, 0 when it has none.
+	Begun func(ctx context.Context) (int64, error)
 }
 
 // Gate is a room that says which calls of tools may run.
@@ -234,6 +285,15 @@ type Hearer interface {
 type Pusher interface {
 	Push(ctx context.Context, rest, all tidemark.Tokens) (string, error)
 }
+
+// Retriever is a room that finds what left the view and fits what is said in a log at a position. It returns what it can
+// rely on, best first, as the model reads it; hidden says of a find whether it is not in view.
+type Retriever interface {
+	Retrieve(ctx context.Context, log, query string, before int64, hidden func(id tidemark.EntryID, text string, amended bool) bool) ([]string, error)
+}
+
+// Amended is a room that keeps something of messages, and is told when one of them says something else.
+type Amended interface{ Amended() }
 
 // Holder is a room that keeps entries in view.
 type Holder interface {
@@ -373,6 +433,9 @@ func (s State) Pins() map[tidemark.EntryID]bool {
 
 // TaskTool is the name of the tool of room/task: what it answers stands in the log, or on the card, already.
 const TaskTool = "task_state"
+
+// RecallTool is the name of the tool of room/search: what it answers stands in the log already.
+const RecallTool = "recall"
 
 // Harmless breaks the tags that agents put around reminders, which a model would take for words of the
 // program.

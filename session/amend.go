@@ -11,6 +11,7 @@ import (
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // inputAmend is the kind of an input by which a person corrects or takes back what they wrote. It waits in the queue as
@@ -30,6 +31,8 @@ func Amend(a Amendment) Input { return Input{Kind: inputAmend, Text: mustJSON(a)
 const (
 	amendBack  = 2000     // newest messages among which one is looked for: platforms let people amend for some days at most
 	maxAmended = 64 << 10 // bytes of an amendment
+	maxOver    = 1000     // of what a message reads now that recall shows beside what it is found by
+	mostOver   = 400      // amendments that are read at once
 	amendBy    = "person"
 
 	reasonEdit   = "edit"
@@ -87,7 +90,7 @@ func (s *Session) amend(ctx context.Context, r *run, q queued, text string) erro
 	if err := s.last(ctx, r, append(stmts, s.eventStmt(r.Log, event))...); err != nil {
 		return fmt.Errorf("amend entry %s: %w", e.ID, err)
 	}
-	s.lately.Store(nil)
+	s.amendedRooms()
 	s.hub.send(Notice{Type: NoticeEvent, Run: r.ID, Event: &event})
 	return nil
 }
@@ -156,13 +159,13 @@ func (s *Session) amendedStmts(ctx context.Context, e tidemark.Entry, a Amendmen
 }
 
 // amendedPieces are what some messages read now, of those that were amended.
-func (s *Session) amendedPieces(ctx context.Context, entries []tidemark.Entry) (map[int64]piece, error) {
+func (s *Session) amendedPieces(ctx context.Context, entries []tidemark.Entry) (map[int64]room.Piece, error) {
 	seqs := make([]int64, len(entries))
 	for i, e := range entries {
 		seqs[i] = e.Seq
 	}
 	rows, err := s.made.Query(ctx, pieceTables, `SELECT p.seq, p.at, p.size, p.text FROM json_each(?) j JOIN pieces p ON p.seq = j.value AND p.at >= ? ORDER BY p.n DESC LIMIT ?`,
-		mustJSON(seqs), amendedAt, MaxK*4)
+		mustJSON(seqs), amendedAt, mostOver)
 	if err != nil {
 		return nil, fmt.Errorf("recall: what was amended: %w", err)
 	}
@@ -175,21 +178,21 @@ func (s *Session) amendedAsks(ctx context.Context, asks []compaction.Said) ([]co
 		return nil, nil
 	}
 	rows, err := s.made.Query(ctx, pieceTables, `SELECT p.seq, p.at, p.size, p.text, e.id FROM json_each(?) j JOIN entries e ON e.id = json_extract(j.value, '$.entry')
-		JOIN logs l ON l.id = e.log AND l.key = ? JOIN pieces p ON p.seq = e.seq AND p.at >= ? ORDER BY p.n DESC LIMIT ?`, mustJSON(asks), string(s.Key), amendedAt, MaxK*4)
+		JOIN logs l ON l.id = e.log AND l.key = ? JOIN pieces p ON p.seq = e.seq AND p.at >= ? ORDER BY p.n DESC LIMIT ?`, mustJSON(asks), string(s.Key), amendedAt, mostOver)
 	if err != nil {
 		return nil, fmt.Errorf("read what requests say now: %w", err)
 	}
-	pieces, now := s.piecesOf(ctx, rows), map[tidemark.EntryID]piece{}
+	pieces, now := s.piecesOf(ctx, rows), map[tidemark.EntryID]room.Piece{}
 	for _, r := range rows {
 		now[tidemark.EntryID(r.Text(4))] = pieces[r.Int(0)]
 	}
 	var out []compaction.Said
 	for _, a := range asks {
 		p, ok := now[a.Entry]
-		if ok && !p.lost {
-			a.Text = p.text
+		if ok && !p.Lost {
+			a.Text = p.Text
 		}
-		if !p.gone {
+		if !p.Gone {
 			out = append(out, a)
 		}
 	}
@@ -197,11 +200,11 @@ func (s *Session) amendedAsks(ctx context.Context, asks []compaction.Said) ([]co
 }
 
 // over is what recall shows of a message that was amended, where it is found by what it read before.
-func (p piece) over(text string) string {
-	if p.gone {
+func over(p room.Piece, text string) string {
+	if p.Gone {
 		return text + "\n" + takenBack
 	}
-	return text + "\n[The person corrected this message. It reads now: " + clip.To(p.text, maxRead) + "]"
+	return text + "\n[The person corrected this message. It reads now: " + clip.To(p.Text, maxOver) + "]"
 }
 
 // corrected puts words in the place of the last text of a message; files, the note of one that no model reads, and the line

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -240,21 +239,12 @@ func seam(text string) int {
 	return max(end-1, 1)
 }
 
-// piece is a stretch of a long text.
-type piece struct {
-	at   int
-	text string
-	lost bool // it is damaged: what was found in it cannot be shown
-	// amended says that the person corrected the message, or took it back (gone): the text is, or says, what it reads now.
-	amended, gone bool
-}
-
 // piecesWith finds the messages of some time that match a query of the index deep in a long text: for each the
 // piece that matches best.
-func (s *Session) piecesWith(ctx context.Context, l *lineage, match string, since, until int64) (map[int64]piece, error) {
+func (s *Session) piecesWith(ctx context.Context, l *room.Lineage, match string, since, until int64) (map[int64]room.Piece, error) {
 	own, args := "", []any{match, since, until}
-	if !l.single { // the others all have one home
-		own, args = ` AND `+l.before("e"), append(args, l.logs)
+	if !l.Single { // the others all have one home
+		own, args = ` AND `+l.Before("e"), append(args, l.Logs)
 	}
 	// One piece of each message, of those of the time: a text of hundreds of pieces would take all places. What
 	// bm25 counts is made first, since it can be asked while the index is read only.
@@ -270,7 +260,7 @@ func (s *Session) piecesWith(ctx context.Context, l *lineage, match string, sinc
 }
 
 // firstPieces returns the beginnings of long texts, by message: for those whose text stands in the bucket.
-func (s *Session) firstPieces(ctx context.Context, seqs []int64) (map[int64]piece, error) {
+func (s *Session) firstPieces(ctx context.Context, seqs []int64) (map[int64]room.Piece, error) {
 	if len(seqs) == 0 {
 		return nil, nil
 	}
@@ -287,8 +277,8 @@ func (s *Session) firstPieces(ctx context.Context, seqs []int64) (map[int64]piec
 }
 
 // piecesOf reads rows of pieces, the first of each message. One that is damaged is lost, and holds up no other.
-func (s *Session) piecesOf(ctx context.Context, rows []tidemark.Row) map[int64]piece {
-	out := map[int64]piece{}
+func (s *Session) piecesOf(ctx context.Context, rows []tidemark.Row) map[int64]room.Piece {
+	out := map[int64]room.Piece{}
 	var zip gzip.Reader
 	for _, r := range rows {
 		if _, ok := out[r.Int(0)]; ok {
@@ -300,9 +290,9 @@ func (s *Session) piecesOf(ctx context.Context, rows []tidemark.Row) map[int64]p
 			text = nil
 			s.readAgain(ctx, r.Int(0), r.Int(1))
 		}
-		p := piece{at: int(r.Int(1)), text: string(text), lost: err != nil}
-		if p.at >= amendedAt {
-			p.at, p.amended, p.gone = 0, true, p.text == takenBack
+		p := room.Piece{At: int(r.Int(1)), Text: string(text), Lost: err != nil}
+		if p.At >= amendedAt {
+			p.At, p.Amended, p.Gone = 0, true, p.Text == takenBack
 		}
 		out[r.Int(0)] = p
 	}
@@ -324,7 +314,7 @@ func (s *Session) readAgain(ctx context.Context, seq, at int64) {
 
 // texts gives the text of each of some entries to use, one after the other: of a long one the piece that was
 // found, or else its beginning. It reads no block from the bucket.
-func (s *Session) texts(ctx context.Context, entries []tidemark.Entry, found map[int64]piece, use func(e tidemark.Entry, role tidemark.Role, p piece)) error {
+func (s *Session) texts(ctx context.Context, entries []tidemark.Entry, found map[int64]room.Piece, use func(e tidemark.Entry, role tidemark.Role, p room.Piece)) error {
 	var far []int64
 	all := make([]int, 0, 16)
 	stored := make([]tidemark.Message, len(entries))
@@ -364,26 +354,26 @@ func (s *Session) texts(ctx context.Context, entries []tidemark.Entry, found map
 	for i, e := range entries {
 		m := stored[i]
 		p, ok := found[e.Seq]
-		lost := p.lost
+		lost := p.Lost
 		a, amended := now[e.Seq]
-		if amended && p.amended { // it is shown whole, beside what it read before
-			p, ok = piece{}, false
+		if amended && p.Amended { // it is shown whole, beside what it read before
+			p, ok = room.Piece{}, false
 		}
 		if !ok || lost {
 			p, ok = first[e.Seq]
-			lost = lost || p.lost
+			lost = lost || p.Lost
 		}
-		if !ok || p.lost {
-			p.at = 0
+		if !ok || p.Lost {
+			p.At = 0
 			if m, err = s.withRows(ctx, m, refs[i:], &sh); err != nil {
 				return fmt.Errorf("entry %s: %w", e.ID, err)
 			}
-			p.text, _ = textAt(m, 0, wordsBytes)
-			p.text = strings.ToValidUTF8(p.text, "")
+			p.Text, _ = textAt(m, 0, wordsBytes)
+			p.Text = strings.ToValidUTF8(p.Text, "")
 		}
-		p.lost = lost
+		p.Lost = lost
 		if amended {
-			p.text, p.amended, p.gone = a.over(p.text), true, a.gone
+			p.Text, p.Amended, p.Gone = over(a, p.Text), true, a.Gone
 		}
 		use(e, m.Role, p)
 	}
@@ -413,59 +403,4 @@ func (s *Session) withRows(ctx context.Context, m tidemark.Message, refs [][]blo
 		}
 	}
 	return s.hydrateFrom(ctx, m, rows, sh)
-}
-
-// lookDeep adds the messages that have terms of a query deep in a long text to the candidates.
-func (f *finding) lookDeep(ctx context.Context, terms []string) error {
-	const most = 16 // terms that are looked for
-	since, until := f.w.span()
-	terms = terms[:min(len(terms), most)]
-	homes, skipped := f.line.homes(f.s)
-	match := matchHomes(homes, terms...)
-	if f.w.All {
-		match = `(` + match + `) OR (` + matchHomes(skipped, terms...) + `)`
-	}
-	found, err := f.s.piecesWith(ctx, f.line, match, since, until)
-	if err != nil || len(found) == 0 {
-		return err
-	}
-	f.deep = found
-	for _, seq := range slices.Sorted(maps.Keys(found)) {
-		if !slices.Contains(f.seqs, seq) {
-			f.seqs = append(f.seqs, seq)
-		}
-	}
-	// What only a piece has is rarer than all that the messages have.
-	fresh := slices.DeleteFunc(slices.Clone(terms), func(t string) bool { return slices.Contains(f.rare, t) })
-	f.rare = append(fresh, f.rare...)
-	holds := f.stats.Holds
-	f.stats.Holds = func(t string) int {
-		if n := holds(t); n > 0 || !slices.Contains(fresh, t) {
-			return n
-		}
-		return 1
-	}
-	return nil
-}
-
-// tellDamaged tells which messages have a piece that cannot be read.
-func (f *finding) tellDamaged(out *Recalled) {
-	var ids []tidemark.EntryID
-	for _, d := range f.index.Docs() {
-		if f.known[f.docs[d.ID]].lost {
-			ids = append(ids, tidemark.EntryID(d.ID))
-		}
-	}
-	if len(ids) > 0 {
-		out.Filtered = append(out.Filtered, Filtered{Reason: filteredDamaged, Count: len(ids), IDs: ids})
-	}
-}
-
-// placeOf returns where a snippet of a long text begins in all of it.
-func (r read) placeOf(snippet string) int {
-	at := strings.Index(r.text, strings.Trim(snippet, "…"))
-	if at < 0 || r.at+len(r.text) < pieceBytes/2 {
-		return r.at
-	}
-	return r.at + at
 }

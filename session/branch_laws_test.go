@@ -271,7 +271,7 @@ func TestTreeIsTold(t *testing.T) {
 		} else { // it answers before the time is up
 			c.waits = 2 * time.Second
 		}
-		s, err := session.Open(t.Context(), session.Config{Key: h.key, DB: h.db, Blobs: h.blobs, Provider: h.model, Agent: told, Runtime: h.rt,
+		s, err := session.Open(t.Context(), session.Config{Rooms: finding, Key: h.key, DB: h.db, Blobs: h.blobs, Provider: h.model, Agent: told, Runtime: h.rt,
 			Settings: session.Settings{Model: "test", ReportEvery: time.Hour}, Strategies: []compaction.Strategy{compaction.Summary{}}})
 		if err != nil {
 			t.Fatal(err)

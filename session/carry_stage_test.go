@@ -166,7 +166,7 @@ func TestSnapshotToldByEach(t *testing.T) {
 	h.stop()
 	away := &telling{fakeAgent: h.agent, nodes: map[string]bool{}}
 	open := func(key tidemark.Key) *session.Session {
-		s, err := session.Open(t.Context(), session.Config{Key: key, DB: h.db, Blobs: h.blobs, Provider: h.model, Agent: away, Runtime: h.rt,
+		s, err := session.Open(t.Context(), session.Config{Rooms: finding, Key: key, DB: h.db, Blobs: h.blobs, Provider: h.model, Agent: away, Runtime: h.rt,
 			Settings: session.Settings{Model: "test"}, Strategies: []compaction.Strategy{compaction.Summary{}}})
 		if err != nil {
 			t.Fatal(err)

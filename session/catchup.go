@@ -22,9 +22,12 @@ const (
 // dueIndex is due while the index of what was logged before is in work.
 const dueIndex = "index"
 
-// ready brings the index as far as a request may wait for it, and returns how many messages are not in it, or not
-// with all of their text.
-func (s *Session) ready(ctx context.Context) (missing int, err error) {
+// ready brings the index as far as a request may wait for it, or all of it, and returns how many messages are not in it,
+// or not with all of their text.
+func (s *Session) ready(ctx context.Context, all bool) (missing int, err error) {
+	if all {
+		return 0, s.allReady(ctx)
+	}
 	if missing, err = s.catchUp(ctx); errors.Is(err, tidemark.ErrUnavailable) && ctx.Err() == nil {
 		s.Logger.Warn("messages are indexed later", "session", s.Key, "err", err) // the disk is full: the rest is found
 		var first int64
@@ -117,11 +120,11 @@ func (s *Session) indexable(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	l, err := s.reach(ctx)
-	if err != nil || l.single {
+	if err != nil || l.Single {
 		return logs, err
 	}
 	var more []string
-	for log := range l.own {
+	for log := range l.Own {
 		if !slices.Contains(logs, log) {
 			more = append(more, log)
 		}

@@ -275,7 +275,7 @@ func TestStreamWithoutTags(t *testing.T) {
 		d.stop()
 		life, stop := context.WithCancel(context.Background())
 		t.Cleanup(stop)
-		s, err := session.Open(life, session.Config{Key: d.key, DB: d.db, Blobs: d.blobs, Provider: crumbs{d.model, rand.New(rand.NewPCG(seed, 1))}, Agent: d.agent,
+		s, err := session.Open(life, session.Config{Rooms: finding, Key: d.key, DB: d.db, Blobs: d.blobs, Provider: crumbs{d.model, rand.New(rand.NewPCG(seed, 1))}, Agent: d.agent,
 			Runtime: d.rt, Settings: d.set, Strategies: d.strategies, Observe: d.observe})
 		if err != nil {
 			t.Fatal(err)

@@ -59,7 +59,7 @@ func (f *family) at(key tidemark.Key, create bool) (*session.Session, error) {
 	life, end := context.WithCancel(context.Background())
 	f.h.t.Cleanup(end)
 	f.end = end
-	s, err := session.Open(life, session.Config{Key: key, DB: f.db, Blobs: f.h.blobs, Provider: f.h.model, Agent: f.h.agent, Runtime: f.rt, Settings: f.h.set, Children: f})
+	s, err := session.Open(life, session.Config{Rooms: finding, Key: key, DB: f.db, Blobs: f.h.blobs, Provider: f.h.model, Agent: f.h.agent, Runtime: f.rt, Settings: f.h.set, Children: f})
 	if err == nil {
 		f.live[key] = s
 	}

@@ -28,7 +28,7 @@ const (
 	digestParts    = 8           // in one report
 	digestMessages = 4000        // read for one
 	digestPage     = 20          // read at a time
-	digestSoon     = time.Second // behind an answer of a conversation that has told nothing yet
+	digestRest     = time.Second // behind an answer of a conversation that has told nothing yet
 )
 
 // digests is what a life keeps of the part that is open. The agent holds the truth: what is lost here is made
@@ -69,6 +69,20 @@ func (d *digests) after(now time.Time) time.Time {
 		return at
 	}
 	return now
+}
+
+// digestSoon has the agent told of the words of the conversation, where it was told of none in this life: they were logged
+// before there were digests, perhaps.
+func (s *Session) digestSoon(ctx context.Context) {
+	if _, ok := s.wide(); !ok || !s.digested.silent() {
+		return
+	}
+	soon := tidemark.Stmt{SQL: `INSERT INTO due(key, kind, at, data) VALUES(?, ?, ?, '') ON CONFLICT(key, kind) DO NOTHING`,
+		Args: []any{string(s.Key), dueDigest, s.Runtime.Now().Add(digestRest).UnixMilli()}}
+	if err := s.DB.Tx(ctx, []tidemark.Stmt{soon}); err != nil {
+		s.warn("plan digests", err)
+	}
+	s.setAlarm(ctx)
 }
 
 // silent reports whether this life has told nothing.

@@ -22,15 +22,6 @@ import (
 // GuestNodes is how many snapshots a conversation has when only its owner takes more.
 const GuestNodes = guestNodes
 
-// RowsOf is the positions that a recall looks between for its times.
-func (s *Session) RowsOf(ctx context.Context, w Wanted) (from, to int64, whole bool, err error) {
-	r, err := s.rowsOf(ctx, w)
-	if err != nil || r == nil {
-		return 0, 0, false, err
-	}
-	return r.from, r.to, r.whole, nil
-}
-
 // ReadEpisode is a page of an episode of the current log.
 func (s *Session) ReadEpisode(ctx context.Context, name string, offset int) (string, error) {
 	h, err := s.head(ctx)

@@ -20,6 +20,7 @@ import (
 	"github.com/tidemark-ai/tidemark/room"
 	"github.com/tidemark-ai/tidemark/room/approvals"
 	"github.com/tidemark-ai/tidemark/room/reflection"
+	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/room/sittings"
 	"github.com/tidemark-ai/tidemark/room/snapshots"
 	"github.com/tidemark-ai/tidemark/room/spool"
@@ -28,6 +29,9 @@ import (
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
+
+// finding are the rooms of a session that has only what finds.
+var finding = []room.Maker{search.Make}
 
 // harness is a session on real SQLite with a scripted model, a bucket in memory and an agent that
 // remembers what it is told.
@@ -85,7 +89,7 @@ func unopened(t *testing.T, set session.Settings) *harness {
 
 // rooms makes the rooms of the session.
 func (h *harness) rooms() []room.Maker {
-	out := []room.Maker{task.Make(h.taskState), snapshots.Make, spool.Make, approvals.Make(h.approvals)}
+	out := []room.Maker{search.Make, task.Make(h.taskState), snapshots.Make, spool.Make, approvals.Make(h.approvals)}
 	if h.embedder != nil {
 		out = append(out, vectors.Make(h.embedder))
 	}
@@ -96,65 +100,6 @@ func (h *harness) rooms() []room.Maker {
 		out = append(out, sittings.Make)
 	}
 	return out
-}
-
-// Task is what the conversation works on.
-func (h *harness) Task(ctx context.Context) (task.View, error) { return h.card().View(ctx) }
-
-// ChangeTask changes it.
-func (h *harness) ChangeTask(ctx context.Context, ch task.Change, o tidemark.Origin) (task.View, error) {
-	return h.card().Change(ctx, ch, o)
-}
-
-// Approvals, Decide and Relay are of the room that asks the owner.
-func (h *harness) Approvals(ctx context.Context) ([]tidemark.Question, error) {
-	return h.asks().Waiting(ctx)
-}
-
-// Decide decides.
-func (h *harness) Decide(ctx context.Context, d tidemark.Decision) error {
-	return h.asks().Decide(ctx, d)
-}
-
-// Relay asks for another conversation.
-func (h *harness) Relay(ctx context.Context, q tidemark.Question) error {
-	return h.asks().Relay(ctx, q)
-}
-
-func (h *harness) asks() *approvals.Room {
-	r, ok := session.Room[*approvals.Room](h.Session)
-	if !ok {
-		h.t.Fatal("no room of approvals")
-	}
-	return r
-}
-
-// Merge and Compare are of the room of snapshots.
-func (h *harness) Merge(ctx context.Context, o snapshots.MergeOptions) (snapshots.Merged, error) {
-	return h.branches().Merge(ctx, o)
-}
-
-func (h *harness) Compare(ctx context.Context, a, b string) (snapshots.Comparison, error) {
-	return h.branches().Compare(ctx, a, b)
-}
-
-func (h *harness) branches() *snapshots.Room { return branchesOf(h.t, h.Session) }
-
-func branchesOf(t *testing.T, s *session.Session) *snapshots.Room {
-	t.Helper()
-	r, ok := session.Room[*snapshots.Room](s)
-	if !ok {
-		t.Fatal("the session has no room for its snapshots")
-	}
-	return r
-}
-
-func (h *harness) card() *task.Room {
-	r, ok := session.Room[*task.Room](h.Session)
-	if !ok {
-		h.t.Fatal("the session has no room for its task")
-	}
-	return r
 }
 
 // open begins a new life of the session on the same database.

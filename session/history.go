@@ -2,14 +2,11 @@ package session
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"iter"
-	"maps"
 	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/tidemark-ai/tidemark"
@@ -154,127 +151,6 @@ func (s *Session) Acts(ctx context.Context, before int64, limit int) ([]tidemark
 	out, err := s.log.Payloads(ctx, seqs)
 	slices.Reverse(out)
 	return out, err
-}
-
-// Found is a message that a search found.
-type Found struct {
-	Entry   tidemark.EntryID `json:"id"`
-	Session string           `json:"sessionId"`
-	At      time.Time        `json:"at"`
-	Role    tidemark.Role    `json:"role"`
-	From    string           `json:"from"`
-	Text    string           `json:"text"` // around the words that were found
-}
-
-// Search finds messages of the conversation by words, sessions before a reset included, best
-// first.
-func (s *Session) Search(ctx context.Context, query string, limit int) ([]Found, error) {
-	terms := s.Stemmer.Terms(query)
-	if len(terms) == 0 {
-		return nil, fmt.Errorf("search: the query has no words: %w", tidemark.ErrInvalid)
-	}
-	if err := s.allReady(ctx); err != nil {
-		return nil, err
-	}
-	const maxTerms = 32
-	terms = terms[:min(len(terms), maxTerms)]
-	limit = min(max(limit, 1), 100)
-	l, err := s.reach(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("search: %w", err)
-	}
-	homes, _ := l.homes(s)
-	match := matchHomes(homes, terms...)
-	within, args := s.within(l, "e")
-	rows, err := s.DB.Query(ctx, `SELECT e.seq FROM words JOIN entries e ON e.seq = words.rowid
-		WHERE words MATCH ? AND `+within+` ORDER BY bm25(words, 0.0, 1.0) LIMIT ?`, append(append([]any{match}, args...), limit)...)
-	if err != nil {
-		return nil, fmt.Errorf("search: %w", err)
-	}
-	deep, err := s.piecesWith(ctx, l, match, 0, 1<<53)
-	if err != nil {
-		return nil, err
-	}
-	seqs := slices.Sorted(maps.Keys(deep)) // what only a long text has stands behind the others
-	for i := len(rows) - 1; i >= 0; i-- {
-		seqs = slices.Insert(slices.DeleteFunc(seqs, func(seq int64) bool { return seq == rows[i].Int(0) }), 0, rows[i].Int(0))
-	}
-	var out []Found
-	for _, seq := range seqs[:min(len(seqs), limit)] {
-		entries, err := s.log.Payloads(ctx, []int64{seq})
-		if err != nil {
-			return nil, err
-		}
-		err = s.texts(ctx, entries, deep, func(e tidemark.Entry, role tidemark.Role, p piece) {
-			out = append(out, Found{Entry: e.ID, Session: e.Log, At: e.At, Role: role, From: e.Origin.From, Text: snippet(p.text, terms, 300)})
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
-}
-
-// snippet returns the part of a text where most of the terms stand together, the longest counting most: a
-// name whole is worth more than its parts elsewhere.
-func snippet(text string, terms []string, around int) string {
-	lower := strings.ToLower(text)
-	if len(lower) != len(text) { // places in one are not places in the other
-		lower = text
-	}
-	return snippetAt(text, max(0, densest(lower, terms, around)), around)
-}
-
-// snippetAt is the text around a place.
-func snippetAt(text string, at, around int) string {
-	from, to := max(0, at-around), min(len(text), at+around)
-	out := strings.ToValidUTF8(text[from:to], "")
-	if from > 0 {
-		out = "…" + out
-	}
-	if to < len(text) {
-		out += "…"
-	}
-	return out
-}
-
-// densest returns where a term stands about which most of them do, or -1. A long term counts more, and one
-// that stands everywhere less.
-func densest(lower string, terms []string, around int) int {
-	const mostTerms, mostPlaces = 12, 16 // that are looked at
-	type term struct {
-		text  string
-		worth float64
-	}
-	var list []term
-	for _, t := range terms {
-		if n := strings.Count(lower, t); n > 0 && t != "" {
-			list = append(list, term{t, float64(len(t)) / float64(n)})
-		}
-	}
-	slices.SortStableFunc(list, func(a, b term) int { return cmp.Compare(b.worth, a.worth) })
-	list = list[:min(len(list), mostTerms)]
-	best, most := -1, 0.0
-	for _, t := range list {
-		for from, n := 0, 0; n < mostPlaces; n++ {
-			i := strings.Index(lower[from:], t.text)
-			if i < 0 {
-				break
-			}
-			i += from
-			part, sum := lower[max(0, i-around):min(len(lower), i+around)], 0.0
-			for _, o := range list {
-				if strings.Contains(part, o.text) {
-					sum += o.worth
-				}
-			}
-			if sum > most {
-				best, most = i, sum
-			}
-			from = i + len(t.text)
-		}
-	}
-	return best
 }
 
 // ReadEntry returns a page of the text of a message of this conversation, from an offset in bytes on, and says where

@@ -96,7 +96,7 @@ func (h *harness) playTalkUntilDeath(m *mortal) {
 	life, stop := context.WithCancel(context.Background())
 	h.stop = stop
 	h.t.Cleanup(stop)
-	s, err := session.Open(life, session.Config{Key: h.key, DB: m, Blobs: h.blobs, Provider: h.model, Agent: h.agent, Runtime: h.rt, Courier: h.courier,
+	s, err := session.Open(life, session.Config{Rooms: finding, Key: h.key, DB: m, Blobs: h.blobs, Provider: h.model, Agent: h.agent, Runtime: h.rt, Courier: h.courier,
 		Settings: session.Settings{Model: "test", Window: small.Window, Reserve: small.Reserve, Keep: small.Keep}})
 	if err != nil {
 		return // killed while it opened

@@ -259,7 +259,7 @@ func TestKillInPaging(t *testing.T) {
 func (d *desk) dieAt(m *mortal, turns int) {
 	life, stop := context.WithCancel(context.Background())
 	defer stop()
-	s, err := session.Open(life, session.Config{Key: d.key, DB: m, Blobs: d.blobs, Provider: d.model, Agent: d.agent, Runtime: d.rt, Strategies: []compaction.Strategy{&compaction.Paging{}},
+	s, err := session.Open(life, session.Config{Rooms: finding, Key: d.key, DB: m, Blobs: d.blobs, Provider: d.model, Agent: d.agent, Runtime: d.rt, Strategies: []compaction.Strategy{&compaction.Paging{}},
 		Settings: session.Settings{Model: "test", Window: paged.Window, Reserve: paged.Reserve, Keep: paged.Keep}})
 	if err != nil {
 		return

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // TestSkim: a message that is skimmed has the text that it has decoded whole, and the forms that a log mostly has are.
@@ -24,7 +25,7 @@ func TestSkim(t *testing.T) {
 		var blocks []tidemark.Block
 		for range 1 + rng.IntN(3) {
 			input := tidemark.NewText(tidemark.User, text()).AppendJSON(nil)
-			blocks = append(blocks, []tidemark.Block{tidemark.Text(text()), tidemark.ToolUse("i"+text(), "read", input), tidemark.ToolUse("i", recallTool.Name, input),
+			blocks = append(blocks, []tidemark.Block{tidemark.Text(text()), tidemark.ToolUse("i"+text(), "read", input), tidemark.ToolUse("i", room.RecallTool, input),
 				tidemark.ToolResult("i", text(), rng.IntN(2) == 0), {Type: tidemark.TypeThinking, Text: text()},
 				{Type: tidemark.TypeToolResult, ToolUseID: "i", Content: []tidemark.Block{tidemark.Text(text()), tidemark.Text(text())}}}[rng.IntN(6)])
 		}

@@ -60,7 +60,10 @@ func (s *Session) ports() room.Ports {
 				s.hub.send(Notice{Type: NoticeApproval, Run: run, Approvals: list, Text: text})
 			}},
 		Turns: room.Turns{Busy: func() bool { return s.activeRun() != "" }, GoOn: s.goOnStmts, Resume: func() { s.Runtime.Go(s.goOn) }},
-		Past:  s.past(),
+		Finding: room.Finding{Stemmer: s.Stemmer, Lineage: s.lineage, Task: s.task, Near: s.standing, ReadBack: s.readBack, Recalled: s.noteRecall, Digest: s.digestSoon,
+			Index: room.Index{Ready: s.ready, Skipped: s.skippedIn, Deep: s.piecesWith, Pieces: s.texts,
+				Skips: func(ctx context.Context) (bool, error) { return s.made.Has(ctx, skipTables) }}},
+		Past: s.past(),
 	}
 }
 
@@ -143,9 +146,9 @@ func (s *Session) findable(ctx context.Context, seqs []int64, use func(e tidemar
 	if err != nil {
 		return err
 	}
-	return s.texts(ctx, entries, nil, func(e tidemark.Entry, _ tidemark.Role, p piece) {
+	return s.texts(ctx, entries, nil, func(e tidemark.Entry, _ tidemark.Role, p room.Piece) {
 		if e.Origin.Findable() && !skipped[e.Seq] {
-			use(e, p.text)
+			use(e, p.Text)
 		}
 	})
 }
@@ -238,16 +241,21 @@ const (
 	ByWide   = room.ByWide
 )
 
-// NoteRecall counts a recall and tells rooms how it went.
-func (s *Session) NoteRecall(ctx context.Context, by string, found Recalled) {
+// noteRecall counts a recall and tells a room how it went.
+func (s *Session) noteRecall(ctx context.Context, by string, v recall.Verdict, first tidemark.EntryID) {
 	if s.Observe != nil {
-		s.Observe(Notice{Type: NoticeRecalled, Text: by, Verdict: found.Verdict})
-	}
-	first := tidemark.EntryID("")
-	if len(found.Results) > 0 {
-		first = found.Results[0].ID
+		s.Observe(Notice{Type: NoticeRecalled, Text: by, Verdict: v})
 	}
 	if r, ok := Room[room.Recaller](s); ok {
-		r.Recalled(ctx, by, found.Verdict, first)
+		r.Recalled(ctx, by, v, first)
+	}
+}
+
+// amendedRooms tells rooms that a message says something else now.
+func (s *Session) amendedRooms() {
+	for _, r := range s.rooms {
+		if a, ok := r.(room.Amended); ok {
+			a.Amended()
+		}
 	}
 }

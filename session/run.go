@@ -50,8 +50,8 @@ type run struct {
 	mark    string             // that a person stopped it, as its row says; see stop.go
 	release func()             // gives back what its view was let in with, nil when it was not asked
 
-	news      *newsOf         // of memory, in this life; nil before it was asked for
-	retrieved *[]Recollection // what was found for its input in this life, nil before it was looked for
+	news      *newsOf   // of memory, in this life; nil before it was asked for
+	retrieved *[]string // what was found for its input in this life, nil before it was looked for
 }
 
 // running is what works in this life.

@@ -14,6 +14,7 @@ import (
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/clip"
+	"github.com/tidemark-ai/tidemark/recall"
 )
 
 // Bounds of a self-check. It is made before the next call of the model, so it costs a few queries and reads
@@ -274,7 +275,7 @@ func (s *Session) checkFound(ctx context.Context, e tidemark.Entry, m tidemark.M
 	if !ok {
 		return nil
 	}
-	if l, err := s.reach(ctx); err != nil || !l.single && !l.own[e.Log] { // the index has it for the session that said it
+	if l, err := s.reach(ctx); err != nil || !l.Single && !l.Own[e.Log] { // the index has it for the session that said it
 		return err
 	}
 	if unindexed, err := s.unindexed(ctx, e.Seq); unindexed || err != nil {
@@ -348,7 +349,7 @@ func (s *Session) rarest(ctx context.Context, terms []string) (string, error) {
 	terms = slices.Compact(terms)
 	best, fewest := terms[0], int64(checkRare+1)
 	for _, t := range terms[:min(len(terms), checkTerms)] {
-		rows, err := s.DB.Query(ctx, `SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ? LIMIT ?) LIMIT 1`, matchHome(s.home(), " OR ", t), checkRare)
+		rows, err := s.DB.Query(ctx, `SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ? LIMIT ?) LIMIT 1`, recall.Match([]string{s.home()}, t), checkRare)
 		if err != nil {
 			return "", fmt.Errorf("look into the index: %w", err)
 		}
@@ -366,7 +367,7 @@ func (s *Session) rarest(ctx context.Context, terms []string) (string, error) {
 // it skipped.
 func (s *Session) holds(ctx context.Context, seq int64, term string) (bool, error) {
 	for _, home := range []string{s.home(), s.skippedHome()} {
-		rows, err := s.DB.Query(ctx, `SELECT 1 FROM words WHERE words MATCH ? AND rowid = ? LIMIT 1`, matchHome(home, " OR ", term), seq)
+		rows, err := s.DB.Query(ctx, `SELECT 1 FROM words WHERE words MATCH ? AND rowid = ? LIMIT 1`, recall.Match([]string{home}, term), seq)
 		if err != nil {
 			return false, fmt.Errorf("look into the index: %w", err)
 		}

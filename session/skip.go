@@ -39,7 +39,7 @@ type Skipped struct {
 }
 
 // skippedHome is the word in the index that messages of skipped turns share, instead of [Session.home].
-func (s *Session) skippedHome() string { return "x" + s.home()[1:] }
+func (s *Session) skippedHome() string { return recall.SkippedHome(s.Key) }
 
 // hold lets the words of a turn wait for its end, when it may come out that it is skipped: a gate is there and
 // nobody asked for anything. It returns what stores that.

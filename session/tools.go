@@ -261,7 +261,9 @@ func (s *Session) resultOf(ctx context.Context, r *run, c call) tidemark.Block {
 		if t, ok := x.(room.Tools); ok && slices.ContainsFunc(t.Tools(true), func(tool tidemark.Tool) bool { return tool.Name == name }) {
 			fence := tidemark.Stmt{SQL: `UPDATE runs SET updated = ? WHERE id = ? AND owner = ? AND state = 'tools' AND log = ?`,
 				Args: []any{s.Runtime.Now().UnixMilli(), r.ID, r.owner, r.Log}, Want: 1}
-			return t.Call(ctx, room.Call{ID: c.ID, Input: c.Block.Input, By: fmt.Sprintf("%s/%d/%d", r.ID, r.Round, c.N), Log: r.Log, Origins: r.origins, Fence: fence})
+			return t.Call(ctx, room.Call{ID: c.ID, Input: c.Block.Input, By: fmt.Sprintf("%s/%d/%d", r.ID, r.Round, c.N), Log: r.Log, Origins: r.origins, Fence: fence,
+				May:   func(ctx context.Context, search bool) error { return s.mayRecall(ctx, r, c, !search) },
+				Begun: func(ctx context.Context) (int64, error) { return s.turnFrom(ctx, r) }})
 		}
 	}
 	if s.Tools != nil && !s.agents(name) {
@@ -317,7 +319,7 @@ func (s *Session) resultStmts(ctx context.Context, r *run, calls []call, results
 	e := tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(now)), Kind: tidemark.KindMessage, At: now, Tokens: tidemark.Estimate(m), Origin: tidemark.Origin{From: tidemark.FromTool}}
 	if !slices.ContainsFunc(calls, func(c call) bool { return !retold(c.Block.Name) }) {
 		e.Origin.Own = true
-		if slices.ContainsFunc(calls, func(c call) bool { t, _ := own(c.Block.Name); return t.back }) {
+		if slices.ContainsFunc(calls, func(c call) bool { t, _ := own(c.Block.Name); return t.back || c.Block.Name == room.RecallTool }) {
 			e.Origin = tidemark.Origin{From: tidemark.FromRecall}
 		}
 	}
@@ -386,10 +388,9 @@ type ownTool struct {
 	back   bool // it brings back what was said before
 }
 
-// ownTools are all of them, in the order in which they are offered: those of rooms come behind the first.
-func ownTools() [5]ownTool {
+// ownTools are all of them, in the order in which they are offered: those of rooms come before them.
+func ownTools() [4]ownTool {
 	return [...]ownTool{
-		{name: recallTool.Name, tool: (*Session).recallTool, call: (*Session).callRecall, retold: true, back: true},
 		{name: releaseTool.Name, tool: func(s *Session) (tidemark.Tool, bool) { return releaseTool, s.paging() != nil }, call: (*Session).callRelease, retold: true},
 		{name: faultTool.Name, tool: func(s *Session) (tidemark.Tool, bool) { return faultTool, s.paging() != nil }, call: (*Session).callFault, retold: true, back: true},
 		{name: delimiterTool.Name, tool: func(s *Session) (tidemark.Tool, bool) { return delimiterTool, s.episodic() != nil }, retold: true},
@@ -411,7 +412,7 @@ func own(name string) (ownTool, bool) {
 // conversation.
 func retold(name string) bool {
 	t, _ := own(name)
-	return t.retold || name == room.TaskTool || name == skill.Tool
+	return t.retold || name == room.RecallTool || name == room.TaskTool || name == skill.Tool
 }
 
 // pointing reports whether what leaves the view leaves pointers.
@@ -423,12 +424,10 @@ func pointing(list []compaction.Strategy) bool {
 
 // offeredTools lists the tools of the session itself and of its rooms.
 func (s *Session) offeredTools() (out []tidemark.Tool) {
-	for i, t := range ownTools() {
+	out = s.roomTools()
+	for _, t := range ownTools() {
 		if tool, offered := t.tool(s); offered {
 			out = append(out, tool)
-		}
-		if i == 0 {
-			out = append(out, s.roomTools()...)
 		}
 	}
 	return out

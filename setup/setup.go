@@ -21,6 +21,7 @@ import (
 	"github.com/tidemark-ai/tidemark/room"
 	"github.com/tidemark-ai/tidemark/room/approvals"
 	"github.com/tidemark-ai/tidemark/room/reflection"
+	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/room/sittings"
 	"github.com/tidemark-ai/tidemark/room/snapshots"
 	"github.com/tidemark-ai/tidemark/room/spool"
@@ -162,7 +163,7 @@ var taskStates = map[string]task.State{"on": task.On, "off": task.Off}
 
 // Rooms returns what makes the rooms of a session.
 func Rooms(c *config.Config, rt tidemark.Runtime, network http.RoundTripper) []room.Maker {
-	out := []room.Maker{task.Make(taskStates[c.Recall.TaskState]), snapshots.Make, spool.Make,
+	out := []room.Maker{search.Make, task.Make(taskStates[c.Recall.TaskState]), snapshots.Make, spool.Make,
 		approvals.Make(approvals.Config{Policy: c.Approval.Policy(), Expiry: time.Duration(c.Approval.ExpiryMinutes) * time.Minute,
 			Errand: cmp.Or(delegation(c.Delegation).Timeout, session.DefaultDelegateTime)})}
 	if c.Memory.Digest {

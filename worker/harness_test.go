@@ -27,6 +27,7 @@ import (
 	"github.com/tidemark-ai/tidemark/provider/offline"
 	"github.com/tidemark-ai/tidemark/room"
 	"github.com/tidemark-ai/tidemark/room/approvals"
+	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/room/snapshots"
 	"github.com/tidemark-ai/tidemark/room/spool"
 	"github.com/tidemark-ai/tidemark/room/task"
@@ -79,7 +80,7 @@ func (a *actors) Session(ctx context.Context, key tidemark.Key, create bool) (*s
 	}
 	probe := a.metrics.Probe()
 	c := session.Config{Key: key, DB: a.db, Blobs: a.blobs, Provider: probe.Provider(a.provider), Agent: ag,
-		Runtime: a.rt, Settings: a.settings, Observe: probe.Observe, Tools: a.tools, Rooms: []room.Maker{task.Make(task.Auto), snapshots.Make, spool.Make, approvals.Make(a.approvals)}}
+		Runtime: a.rt, Settings: a.settings, Observe: probe.Observe, Tools: a.tools, Rooms: []room.Maker{search.Make, task.Make(task.Auto), snapshots.Make, spool.Make, approvals.Make(a.approvals)}}
 	if a.planning != nil {
 		c.Strategies = a.planning()
 	}

@@ -1,4 +1,4 @@
-package session
+package search
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/recall"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // Wanted is what somebody looks for in a conversation.
@@ -76,7 +77,7 @@ type Recollection struct {
 	Offset     int                `json:"offset,omitempty"` // bytes before it, in a long message: recall with entry and offset reads on from there
 	Neighbours []tidemark.EntryID `json:"neighbours"`
 
-	amended, gone bool // by who wrote it, see piece
+	amended, gone bool // by who wrote it, see room.Piece
 }
 
 // Bounds of a recall.
@@ -90,7 +91,7 @@ const (
 
 // Recall finds messages of the conversation, sessions before a reset included. A weak find is followed by
 // a second search, with what the first named.
-func (s *Session) Recall(ctx context.Context, w Wanted) (Recalled, error) {
+func (s *Room) Recall(ctx context.Context, w Wanted) (Recalled, error) {
 	q := recall.Parse(w.Query, s.Stemmer)
 	out := Recalled{Query: w.Query, Results: []Recollection{}, Verdict: recall.Nothing, Filtered: []Filtered{}}
 	switch {
@@ -100,13 +101,13 @@ func (s *Session) Recall(ctx context.Context, w Wanted) (Recalled, error) {
 		out.Hint = recall.NoWords
 		return out, nil
 	}
-	missing, err := s.ready(ctx)
+	missing, err := s.Ready(ctx, false)
 	if err != nil {
 		return out, err
 	}
 	f := &finding{s: s, w: w, q: q}
 	f.begin()
-	if f.line, err = s.reachOf(ctx, w); err != nil {
+	if f.line, err = s.Lineage(ctx, w.Own); err != nil {
 		return out, err
 	}
 	if f.size, err = s.extent(ctx, f.line); err != nil {
@@ -151,10 +152,10 @@ func (s *Session) Recall(ctx context.Context, w Wanted) (Recalled, error) {
 
 // finding is a search in work.
 type finding struct {
-	s     *Session
+	s     *Room
 	w     Wanted
 	q     recall.Query
-	line  *lineage
+	line  *room.Lineage
 	size  sizeOf
 	index *recall.Index
 	hits  []recall.Hit
@@ -162,7 +163,7 @@ type finding struct {
 	rare  []string               // terms that are there, the rarest first
 	seqs  []int64                // candidates, best first
 	near  map[int64]recall.Stand // what stands out by its vector
-	deep  map[int64]piece        // what was found far behind the beginning of long texts
+	deep  map[int64]room.Piece   // what was found far behind the beginning of long texts
 	known map[int64]read
 	docs  map[string]int64 // positions by entry
 
@@ -179,7 +180,7 @@ type read struct {
 	text          string // what a search finds in it, as stored; of a long one a piece
 	at            int    // where in all of its text that is
 	lost          bool   // a piece of it cannot be read
-	amended, gone bool   // by who said it, see piece
+	amended, gone bool   // by who said it, see room.Piece
 	part          string
 	whole         bool // read as a candidate: part is not cut short as that of a neighbour
 }
@@ -245,14 +246,14 @@ func (f *finding) load(ctx context.Context, seqs, around []int64) error {
 			missing = append(missing, p.seq)
 		}
 	}
-	entries, err := f.s.log.Said(ctx, missing)
+	entries, err := f.s.Log.Said(ctx, missing)
 	if err != nil {
 		return err
 	}
-	err = f.s.texts(ctx, entries, f.deep, func(e tidemark.Entry, role tidemark.Role, p piece) {
+	err = f.s.Pieces(ctx, entries, f.deep, func(e tidemark.Entry, role tidemark.Role, p room.Piece) {
 		e.Payload = nil
-		r := read{entry: e, role: role, text: p.text, at: p.at, lost: p.lost, amended: p.amended, gone: p.gone}
-		r.name, r.label = speaker(e, p.text)
+		r := read{entry: e, role: role, text: p.Text, at: p.At, lost: p.Lost, amended: p.Amended, gone: p.Gone}
+		r.name, r.label = speaker(e, p.Text)
 		f.known[e.Seq] = r
 	})
 	if err != nil {
