@@ -14,6 +14,7 @@ import (
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/memory"
 	"github.com/tidemark-ai/tidemark/recall"
 	"github.com/tidemark-ai/tidemark/snapshot"
 )
@@ -140,29 +141,18 @@ type Finding struct {
 	Recalled func(ctx context.Context, by string, v recall.Verdict, first tidemark.EntryID)
 	// Digest has the agent told of the words of the conversation soon, where it was told of none in this life.
 	Digest func(ctx context.Context)
-	Index
+	// Gate decides which turns are left out; nil for none.
+	Gate func() memory.Gate
+	// Stored reads messages of entries as a search does.
+	Stored func(entries []tidemark.Entry) ([]Stored, error)
 }
 
-// Index is the index of words, and what stands beside it.
-type Index struct {
-	// Ready brings it as far as a request may wait for, or all of it, and returns how many messages are not in it yet.
-	Ready func(ctx context.Context, all bool) (missing int, err error)
-	// Skips reports whether turns may be left out, and Skipped which messages between two positions are.
-	Skips   func(ctx context.Context) (bool, error)
-	Skipped func(ctx context.Context, first, last int64) (map[int64]bool, error)
-	// Deep finds messages of some time that match deep in a long text, and Pieces gives the text of each of some entries
-	// to use: of a long one the piece that was found, or else its beginning.
-	Deep   func(ctx context.Context, l *Lineage, match string, since, until int64) (map[int64]Piece, error)
-	Pieces func(ctx context.Context, entries []tidemark.Entry, found map[int64]Piece, use func(e tidemark.Entry, role tidemark.Role, p Piece)) error
-}
-
-// Piece is a stretch of the text of a message.
-type Piece struct {
-	At   int
-	Text string
-	Lost bool // it is damaged: what was found in it cannot be shown
-	// Amended says that the person corrected the message, or took it back (Gone): the text is, or says, what it reads now.
-	Amended, Gone bool
+// Stored is what a search reads of a message.
+type Stored struct {
+	Message tidemark.Message // large blocks as they are stored
+	Far     bool             // it has large blocks, and all of them stand in the bucket
+	// Whole returns it with the blocks that stand beside its entry in the database; nil where none do.
+	Whole func(ctx context.Context) (tidemark.Message, error)
 }
 
 // Back names what a call wants to read again: an entry or a block of one, or else an episode.
@@ -292,8 +282,60 @@ type Retriever interface {
 	Retrieve(ctx context.Context, log, query string, before int64, hidden func(id tidemark.EntryID, text string, amended bool) bool) ([]string, error)
 }
 
-// Amended is a room that keeps something of messages, and is told when one of them says something else.
-type Amended interface{ Amended() }
+// Indexer is a room that has the words of messages.
+type Indexer interface {
+	// IndexStmts returns what puts a message into the index, in the transaction that logs it.
+	IndexStmts(ctx context.Context, e tidemark.Entry, m tidemark.Message) ([]tidemark.Stmt, error)
+	// Came is called when messages are there that came with an archive, behind what has DueIndex due.
+	Came()
+	// Check looks for an entry that is logged, and puts right what is wrong with its row. fault says how it is not found.
+	Check(ctx context.Context, e tidemark.Entry, m tidemark.Message) (checks, repaired int, fault string, err error)
+	// Texts gives those of some messages to use that are found, each with its text or the beginning of a long one.
+	Texts(ctx context.Context, seqs []int64, use func(e tidemark.Entry, text string)) error
+}
+
+// Amender is a room that knows what messages read now that their authors amended.
+type Amender interface {
+	// AmendStmts returns what has a message read so from now on, and Amended is called when it is written.
+	AmendStmts(ctx context.Context, e tidemark.Entry, now string) ([]tidemark.Stmt, error)
+	Amended()
+	// Reads returns what some entries read now, of those that were amended.
+	Reads(ctx context.Context, ids []tidemark.EntryID) (map[tidemark.EntryID]Now, error)
+}
+
+// Now is what a message reads now; Gone says that it was taken back.
+type Now struct {
+	Text string
+	Gone bool
+}
+
+// TakenBack stands where a person took a message back: what follows it still answers something.
+const TakenBack = "[The person took this message back.]"
+
+// Skipper is a room that may leave turns out of what is found, each as a whole.
+type Skipper interface {
+	// HoldStmts returns what has the words of a turn that begins wait for its end, and Again goes on waiting in one that an
+	// earlier life began.
+	HoldStmts(ctx context.Context, run, log string) ([]tidemark.Stmt, error)
+	Again(ctx context.Context, run string) error
+	// DecideStmts decide on a turn that ends with a reply, in the transaction that ends it.
+	DecideStmts(ctx context.Context, run, log string, reply tidemark.Entry) ([]tidemark.Stmt, error)
+	// LetGo ends the waiting in memory, and Ended settles what was decided.
+	LetGo(run string)
+	Ended(ctx context.Context, run string)
+}
+
+// Leaver is a room that leaves messages out of what is found.
+type Leaver interface {
+	// Skipped returns which messages between two positions are left out, and Count how many are in all.
+	Skipped(ctx context.Context, first, last int64) (map[int64]bool, error)
+	Count(ctx context.Context) (int, error)
+	// Settled is the position up to which that is decided.
+	Settled(ctx context.Context) (int64, error)
+}
+
+// Parted is a room of several parts, each of which takes part by itself.
+type Parted interface{ Parts() []any }
 
 // Holder is a room that keeps entries in view.
 type Holder interface {
@@ -394,6 +436,10 @@ type Reach struct {
 
 // MaxNear bounds the messages that a Finder adds to those that words find.
 const MaxNear = 16
+
+// DueIndex is the kind of work that makes the index of what was logged before there was one; its data is the position
+// from which on it is there.
+const DueIndex = "index"
 
 // DueVectors is the kind of work that a wake does behind all else: making vectors, see room/vectors.
 const DueVectors = "embed"

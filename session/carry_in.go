@@ -293,7 +293,7 @@ func (im *carrier) move(ctx context.Context) (Carried, error) {
 		{SQL: `UPDATE runs SET log = ? WHERE id = ?`, Args: []any{head, im.r.ID}, Want: 1},
 		{SQL: `UPDATE heads SET log = ?, title = CASE title WHEN '' THEN ? ELSE title END, active = ?, messages = ?, context = ?, prompt = '' WHERE key = ? AND log = ?`,
 			Args: []any{head, clip.Bytes(im.more.Title, maxTitle), now.UnixMilli(), im.messages, int64(size), string(s.Key), im.r.Log}, Want: 1},
-		s.dueStmt(dueIndex, now, fmt.Sprint(room.LogEnd)),
+		s.dueStmt(room.DueIndex, now, fmt.Sprint(room.LogEnd)),
 		s.continues(head, node.ID, now),
 	}...)
 	stmts = append(stmts, s.carriedSnapshot(n)...)
@@ -315,7 +315,9 @@ func (im *carrier) move(ctx context.Context) (Carried, error) {
 	}
 	im.r.Log = head
 	s.forget()
-	s.indexed.Store(false)
+	if r, ok := Room[room.Indexer](s); ok {
+		r.Came()
+	}
 	return Carried{Node: node, Key: s.Key, Messages: im.messages}, nil
 }
 

@@ -246,7 +246,7 @@ func (s *Session) digest(ctx context.Context, e tidemark.Entry, skipped bool) er
 			return fmt.Errorf("entry %s: %w", e.ID, err)
 		}
 		defer done()
-		s.digested.open.Add(strings.Fields(s.words(m)), e.At)
+		s.digested.open.Add(strings.Fields(room.Words(s.Stemmer, m)), e.At)
 	}
 	s.digested.last = e.Seq
 	return nil

@@ -29,7 +29,7 @@ const (
 
 // coreKinds and coreReports are the kinds of due work and of outbox rows that no room may have.
 var (
-	coreKinds   = []string{dueRun, dueReset, dueOutbox, dueExtract, dueEvicted, dueAgain, dueWords, dueIndex, dueStaging, dueOut, dueDigest}
+	coreKinds   = []string{dueRun, dueReset, dueOutbox, dueExtract, dueEvicted, dueAgain, dueStaging, dueOut, dueDigest}
 	coreReports = []string{outFacts, outArchive, outSnapshot, outRan}
 )
 
@@ -148,10 +148,6 @@ func (s *Session) Wake(ctx context.Context) error {
 			err = s.evictedDue(ctx, r.Text(0), r.Text(1))
 		case dueAgain:
 			err = s.queueAgain(ctx, r.Text(1))
-		case dueWords:
-			err = s.readQuietly(ctx)
-		case dueIndex:
-			err = s.indexQuietly(ctx)
 		case dueStaging:
 			err = s.sweepStaging(ctx)
 		case dueDigest:

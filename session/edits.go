@@ -12,8 +12,7 @@ import (
 
 // reading is what this life keeps of what it read, so as not to read it again.
 type reading struct {
-	laid    atomic.Pointer[edits] // what is shown of overlays, as far as they were read
-	indexed atomic.Bool           // all messages are in the index of words
+	laid atomic.Pointer[edits] // what is shown of overlays, as far as they were read
 }
 
 // edits is what overlays put in the place of messages, resolved to positions.

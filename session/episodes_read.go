@@ -79,7 +79,7 @@ func (s *Session) textOf(ctx context.Context, log string, e episodes.Episode, to
 		if entry.Seq > e.To.Seq && len(part.Content) == 0 {
 			break
 		}
-		if _, size := textAt(part, 0, 0); size > 0 {
+		if _, size := room.TextAt(part, 0, 0); size > 0 {
 			p.add(fmt.Sprintf("[%s, %s, entry %s]\n", entry.At.In(s.settings().Zone).Format("2006-01-02 15:04"), part.Role, entry.ID))
 			p.addMessage(part)
 			p.add("\n\n")
@@ -143,7 +143,7 @@ func (p *textPage) add(text string) {
 // addMessage is add of the text of a message, which may be as large as memory.
 func (p *textPage) addMessage(m tidemark.Message) {
 	lo := max(p.from-p.at, 0)
-	text, size := textAt(m, lo, max(p.from+toolPage-p.at-lo, 0))
+	text, size := room.TextAt(m, lo, max(p.from+toolPage-p.at-lo, 0))
 	p.b.WriteString(text)
 	p.move(size)
 }

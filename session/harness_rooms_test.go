@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/recall"
 	"github.com/tidemark-ai/tidemark/room/approvals"
 	"github.com/tidemark-ai/tidemark/room/search"
@@ -97,4 +98,21 @@ func (h *harness) card() *task.Room {
 		h.t.Fatal("the session has no room for its task")
 	}
 	return r
+}
+
+// skipped returns the messages of the newest turns that recall leaves out, the newest first.
+func (h *harness) skipped(limit int) (turns [][]tidemark.EntryID) {
+	h.t.Helper()
+	rows, err := h.db.Query(h.t.Context(), `SELECT ids FROM skips WHERE key = ? AND state = 'skipped' ORDER BY at DESC, run DESC LIMIT ?`, string(h.key), limit)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	for _, r := range rows {
+		var ids []tidemark.EntryID
+		if err := json.Unmarshal(r.Bytes(0), &ids); err != nil {
+			h.t.Fatal(err)
+		}
+		turns = append(turns, ids)
+	}
+	return turns
 }

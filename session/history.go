@@ -160,7 +160,7 @@ func (s *Session) ReadEntry(ctx context.Context, id tidemark.EntryID, offset int
 	if err != nil {
 		return "", err
 	}
-	text, size := textAt(m, max(offset, 0), toolPage)
+	text, size := room.TextAt(m, max(offset, 0), toolPage)
 	if offset < 0 || offset > size {
 		return "", fmt.Errorf("offset %d: the entry has %d bytes: %w", offset, size, tidemark.ErrInvalid)
 	}

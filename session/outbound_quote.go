@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/clip"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // maxQuoted is how many characters of a quoted message the model reads; the rest is in the conversation.
@@ -27,7 +28,7 @@ func (s *Session) hearStmts(in Input) []tidemark.Stmt {
 		Args: []any{who, mustJSON(in.Origin.To), string(s.Key), who, peerOf(*in.Origin.To)}}}
 	if in.Origin.Message != "" && in.Kind == InputMessage {
 		stmts = append(stmts, tidemark.Stmt{SQL: `INSERT INTO heard(key, message, said, at) VALUES(?, ?, ?, ?) ON CONFLICT(key, message) DO NOTHING`,
-			Args: []any{string(s.Key), in.Origin.Message, clip.Line(searchable(in.Message), maxQuoted), s.Runtime.Now().UnixMilli()}})
+			Args: []any{string(s.Key), in.Origin.Message, clip.Line(room.Searchable(in.Message), maxQuoted), s.Runtime.Now().UnixMilli()}})
 	}
 	return stmts
 }

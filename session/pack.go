@@ -153,7 +153,7 @@ func (s *Session) retrieve(ctx context.Context, r *run, v View) ([]string, error
 	seen := shown(v)
 	return find.Retrieve(limited, v.Log, query, from, func(id tidemark.EntryID, text string, amended bool) bool {
 		it, ok := seen[id]
-		return !ok || !amended && it.Stubs > 0 && !strings.Contains(searchable(it.Message), text) // what an amended one reads now is in view
+		return !ok || !amended && it.Stubs > 0 && !strings.Contains(room.Searchable(it.Message), text) // what an amended one reads now is in view
 	})
 }
 

@@ -67,9 +67,9 @@ func TestRecallSkippedNeighbours(t *testing.T) {
 	h.say("please list three things about the walnut boat")
 	h.say("ok, go on")
 	h.say("please tell which walnut boat")
-	skips, err := h.Skips(t.Context(), 10)
-	if err != nil || len(skips) != 1 {
-		t.Fatalf("%d turns are skipped: %v", len(skips), err)
+	skips := h.skipped(10)
+	if len(skips) != 1 {
+		t.Fatalf("%d turns are skipped", len(skips))
 	}
 	for _, all := range []bool{false, true} {
 		got, err := h.Recall(t.Context(), search.Wanted{Query: "walnut boat key", K: 20, All: all})
@@ -78,9 +78,9 @@ func TestRecallSkippedNeighbours(t *testing.T) {
 		}
 		there := false
 		for _, r := range got.Results {
-			there = there || slices.Contains(skips[0].Entries, r.ID)
+			there = there || slices.Contains(skips[0], r.ID)
 			for _, id := range r.Neighbours {
-				there = there || slices.Contains(skips[0].Entries, id)
+				there = there || slices.Contains(skips[0], id)
 			}
 		}
 		if there != all {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/memory"
 	"github.com/tidemark-ai/tidemark/recall"
 	"github.com/tidemark-ai/tidemark/room"
 )
@@ -61,8 +62,7 @@ func (s *Session) ports() room.Ports {
 			}},
 		Turns: room.Turns{Busy: func() bool { return s.activeRun() != "" }, GoOn: s.goOnStmts, Resume: func() { s.Runtime.Go(s.goOn) }},
 		Finding: room.Finding{Stemmer: s.Stemmer, Lineage: s.lineage, Task: s.task, Near: s.standing, ReadBack: s.readBack, Recalled: s.noteRecall, Digest: s.digestSoon,
-			Index: room.Index{Ready: s.ready, Skipped: s.skippedIn, Deep: s.piecesWith, Pieces: s.texts,
-				Skips: func(ctx context.Context) (bool, error) { return s.made.Has(ctx, skipTables) }}},
+			Stored: s.storedOf, Gate: func() memory.Gate { return s.settings().Gate }},
 		Past: s.past(),
 	}
 }
@@ -134,23 +134,6 @@ func (s *Session) noteStmts(ctx context.Context, log string, e *tidemark.Entry, 
 		Args: []any{e.At.UnixMilli(), int64(e.Tokens), string(s.Key), log, string(s.Key), log, last}, Want: 1}
 	stmts, err := s.entryStmts(ctx, log, e, m, prev)
 	return append([]tidemark.Stmt{idle}, stmts...), err
-}
-
-// findable gives those of some messages to use that recall finds, each with its text or the beginning of a long one.
-func (s *Session) findable(ctx context.Context, seqs []int64, use func(e tidemark.Entry, text string)) error {
-	skipped, err := s.skippedIn(ctx, seqs[0], seqs[len(seqs)-1])
-	if err != nil {
-		return err
-	}
-	entries, err := s.log.Payloads(ctx, seqs)
-	if err != nil {
-		return err
-	}
-	return s.texts(ctx, entries, nil, func(e tidemark.Entry, _ tidemark.Role, p room.Piece) {
-		if e.Origin.Findable() && !skipped[e.Seq] {
-			use(e, p.Text)
-		}
-	})
 }
 
 // openRooms has rooms do what they do when a session is opened.
@@ -248,14 +231,5 @@ func (s *Session) noteRecall(ctx context.Context, by string, v recall.Verdict, f
 	}
 	if r, ok := Room[room.Recaller](s); ok {
 		r.Recalled(ctx, by, v, first)
-	}
-}
-
-// amendedRooms tells rooms that a message says something else now.
-func (s *Session) amendedRooms() {
-	for _, r := range s.rooms {
-		if a, ok := r.(room.Amended); ok {
-			a.Amended()
-		}
 	}
 }

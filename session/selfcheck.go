@@ -1,20 +1,18 @@
 package session
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/clip"
-	"github.com/tidemark-ai/tidemark/recall"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // Bounds of a self-check. It is made before the next call of the model, so it costs a few queries and reads
@@ -22,8 +20,6 @@ import (
 const (
 	checkEntries = 8         // that are read, spread evenly over what left the view
 	checkBytes   = 512 << 10 // of large blocks of one entry; beyond it they are only looked for
-	checkTerms   = 3         // of an entry, of which the rarest is looked for
-	checkRare    = 64        // messages that may have a term, counted no further
 	checkTokens  = 2000      // messages whose tokens are added up
 )
 
@@ -212,7 +208,16 @@ func (s *Session) checkEntry(ctx context.Context, e tidemark.Entry, c *Checked) 
 	if err != nil {
 		return c.unread(e, err)
 	}
-	return s.checkFound(ctx, e, m, c)
+	r, ok := Room[room.Indexer](s)
+	if !ok {
+		return nil
+	}
+	checks, repaired, fault, err := r.Check(ctx, e, m)
+	c.Checks, c.Repaired = c.Checks+checks, c.Repaired+repaired
+	if fault != "" {
+		c.fails("%s", fault)
+	}
+	return err
 }
 
 // unread notes an entry that is lost. A storage that does not answer tells nothing of what it holds: that is
@@ -266,116 +271,6 @@ func (s *Session) allThere(ctx context.Context, e tidemark.Entry, m tidemark.Mes
 		return nil
 	}
 	return fmt.Errorf("block %d of it is gone: %w", left[0]+1, tidemark.ErrNotFound)
-}
-
-// checkFound looks for an entry in the index of words by the rarest of some of its terms. A row that is
-// missing, or has other words, is written again; that is no violation, since the log has the words.
-func (s *Session) checkFound(ctx context.Context, e tidemark.Entry, m tidemark.Message, c *Checked) error {
-	stmt, ok := s.wordsStmt(e, m)
-	if !ok {
-		return nil
-	}
-	if l, err := s.reach(ctx); err != nil || !l.Single && !l.Own[e.Log] { // the index has it for the session that said it
-		return err
-	}
-	if unindexed, err := s.unindexed(ctx, e.Seq); unindexed || err != nil {
-		return err
-	}
-	c.Checks++
-	term, err := s.rarest(ctx, strings.Fields(s.words(m)))
-	if err != nil {
-		return err
-	}
-	found, err := s.holds(ctx, e.Seq, term)
-	if err != nil || found {
-		return err
-	}
-	if waits, err := s.undecidedAt(ctx, e.Seq); waits || err != nil {
-		return err
-	}
-	if stmt.Args[0], err = s.homeOf(ctx, e.Seq); err != nil {
-		return err
-	}
-	// Nobody can say which words a row has, to take it out: an index without content finds it by these, too.
-	stmt.SQL = `INSERT INTO words(rowid, home, terms) SELECT seq, ?, ? FROM entries WHERE id = ?`
-	if err := s.DB.Tx(ctx, []tidemark.Stmt{stmt}); err != nil {
-		return err
-	}
-	if found, err = s.holds(ctx, e.Seq, term); err != nil {
-		return err
-	}
-	if found {
-		c.Repaired++
-		s.Logger.Warn("a row of the index of words was not right and is written again", "session", s.Key, "entry", e.ID)
-		return nil
-	}
-	c.fails("entry %s is not found by its word %q", e.ID, clip.Line(term, 40))
-	return nil
-}
-
-// unindexed reports whether an entry is of a time before the index, which the next recall makes.
-func (s *Session) unindexed(ctx context.Context, seq int64) (bool, error) {
-	if s.indexed.Load() {
-		return false, nil
-	}
-	rows, err := s.DB.Query(ctx, `SELECT rowid FROM words WHERE words MATCH ? ORDER BY rowid LIMIT 1`, `home : "`+s.home()+`"`)
-	if err != nil {
-		return false, fmt.Errorf("look into the index: %w", err)
-	}
-	return len(rows) == 0 || seq < rows[0].Int(0), nil
-}
-
-// undecidedAt reports whether an entry is of a turn that is not in the index yet, since it may be skipped.
-func (s *Session) undecidedAt(ctx context.Context, seq int64) (bool, error) {
-	there, err := s.made.Has(ctx, skipTables)
-	if err != nil || !there {
-		return false, err
-	}
-	rows, err := s.DB.Query(ctx, `SELECT 1 FROM skips WHERE key = ? AND indexed = 0 AND first < ? LIMIT 1`, string(s.Key), seq)
-	return len(rows) > 0, err
-}
-
-// rarest returns the term of an entry that fewest messages have, of a few that look rare: with a digit, long.
-func (s *Session) rarest(ctx context.Context, terms []string) (string, error) {
-	slices.SortStableFunc(terms, func(a, b string) int {
-		digit := func(t string) int {
-			if strings.ContainsFunc(t, unicode.IsDigit) {
-				return 0
-			}
-			return 1
-		}
-		return cmp.Or(cmp.Compare(digit(a), digit(b)), cmp.Compare(len(b), len(a)), cmp.Compare(a, b))
-	})
-	terms = slices.Compact(terms)
-	best, fewest := terms[0], int64(checkRare+1)
-	for _, t := range terms[:min(len(terms), checkTerms)] {
-		rows, err := s.DB.Query(ctx, `SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ? LIMIT ?) LIMIT 1`, recall.Match([]string{s.home()}, t), checkRare)
-		if err != nil {
-			return "", fmt.Errorf("look into the index: %w", err)
-		}
-		if n := rows[0].Int(0); n < fewest {
-			best, fewest = t, n
-		}
-		if fewest <= 1 {
-			break
-		}
-	}
-	return best, nil
-}
-
-// holds reports whether the index gives an entry for a term, among those of the conversation or those that
-// it skipped.
-func (s *Session) holds(ctx context.Context, seq int64, term string) (bool, error) {
-	for _, home := range []string{s.home(), s.skippedHome()} {
-		rows, err := s.DB.Query(ctx, `SELECT 1 FROM words WHERE words MATCH ? AND rowid = ? LIMIT 1`, recall.Match([]string{home}, term), seq)
-		if err != nil {
-			return false, fmt.Errorf("look into the index: %w", err)
-		}
-		if len(rows) > 0 {
-			return true, nil
-		}
-	}
-	return false, nil
 }
 
 // liftUnsound takes back an act that its check found unsound, as [Session.Undo] does, says so in the log,

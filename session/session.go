@@ -139,9 +139,8 @@ type Session struct {
 	reading   // of what was said
 	dividing  // of the work into episodes
 
-	skip     skipping // the turn whose words wait for its end
-	digested digests  // what was told of the words of the conversation
-	descent  descent  // what it continues, as a branch
+	digested digests // what was told of the words of the conversation
+	descent  descent // what it continues, as a branch
 
 	slots chan struct{} // conversations that this one waits for at once
 }
@@ -165,7 +164,11 @@ func Open(life context.Context, c Config) (*Session, error) {
 	s := &Session{Config: c, log: log, life: life, made: room.Made{DB: c.DB}, running: running{mine: map[string]bool{}}, slots: make(chan struct{}, maxAtOnce)}
 	s.hub.observe = c.Observe
 	for _, r := range c.Rooms {
-		s.rooms = append(s.rooms, r(s.ports()))
+		made := r(s.ports())
+		s.rooms = append(s.rooms, made)
+		if p, ok := made.(room.Parted); ok {
+			s.rooms = append(s.rooms, p.Parts()...)
+		}
 	}
 	if err := s.apart(); err != nil {
 		return nil, fmt.Errorf("open session %s: %w", c.Key, err)

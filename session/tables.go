@@ -153,9 +153,11 @@ func (s *Session) Info(ctx context.Context) (tidemark.SessionInfo, error) {
 	if err != nil {
 		return tidemark.SessionInfo{}, err
 	}
-	skipped, err := s.skippedCount(ctx)
-	if err != nil {
-		return tidemark.SessionInfo{}, err
+	skipped := 0
+	if r, ok := Room[room.Leaver](s); ok {
+		if skipped, err = r.Count(ctx); err != nil {
+			return tidemark.SessionInfo{}, err
+		}
 	}
 	out := tidemark.SessionInfo{Key: s.Key, ID: h.Log, Previous: i.Previous, Title: h.Title, CreatedAt: h.Created, UpdatedAt: h.Active,
 		Messages: h.Messages, ContextTokens: h.Context, Window: s.settings().Window, Compactions: h.Compactions, Resets: h.Resets, Skipped: skipped, Usage: h.Usage}
@@ -164,7 +166,7 @@ func (s *Session) Info(ctx context.Context) (tidemark.SessionInfo, error) {
 }
 
 // coreTables are those that a database has from their first row on.
-var coreTables = []room.Tables{artifactTables, pieceTables, markedTables, ledgerTables, skipTables, unsoundTables, toolsetTables, snapshotTables}
+var coreTables = []room.Tables{artifactTables, markedTables, ledgerTables, unsoundTables, toolsetTables, snapshotTables}
 
 // artifactTables hold the results of tools over a threshold, compressed, each once for a conversation and its
 // branches: the entry keeps the reference. Rows are 2 KB on average, of which an index of its own would
@@ -172,15 +174,6 @@ var coreTables = []room.Tables{artifactTables, pieceTables, markedTables, ledger
 var artifactTables = room.Tables{Space: "session_artifacts", Steps: []string{
 	`CREATE TABLE artifacts(
 		n INTEGER PRIMARY KEY, key TEXT NOT NULL, sha TEXT NOT NULL, size INTEGER NOT NULL, bytes BLOB NOT NULL, UNIQUE(key, sha))`,
-}}
-
-// pieceTables are made with the first message whose text is longer than wordsBytes.
-var pieceTables = room.Tables{Space: "session_pieces", Steps: []string{
-	`CREATE TABLE unread(key TEXT NOT NULL, entry TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY(key, entry)) WITHOUT ROWID`,
-	// Which text of which message a row of the index is; at counts bytes of what searchable gives.
-	`CREATE TABLE pieces(n INTEGER PRIMARY KEY, key TEXT NOT NULL, seq INTEGER NOT NULL, at INTEGER NOT NULL, size INTEGER NOT NULL, text BLOB NOT NULL)`,
-	`CREATE UNIQUE INDEX pieces_of ON pieces(seq, at)`,
-	`CREATE VIRTUAL TABLE piece_words USING fts5(home, terms, content='', tokenize="unicode61 remove_diacritics 0 tokenchars '_-./@'")`,
 }}
 
 // markedTables are there where the strategy episodes was in force once. short is what the operator was told last of how
@@ -203,16 +196,6 @@ var ledgerTables = room.Tables{Space: "outbound", Steps: []string{
 	`CREATE INDEX outbound_id ON outbound(key, id) WHERE id <> ''`,
 	// What people wrote, by the platform's id of it, for those who answer it.
 	`CREATE TABLE heard(key TEXT NOT NULL, message TEXT NOT NULL, said TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY(key, message)) WITHOUT ROWID`,
-}}
-
-// skipTables are there from the first turn that might be skipped: without recall.reconcile there are none.
-var skipTables = room.Tables{Space: "session_skip", Own: true, Steps: []string{
-	// Turns whose words wait for the end of the turn (open), and what was decided then: kept or skipped.
-	`CREATE TABLE skips(key TEXT NOT NULL, run TEXT NOT NULL, log TEXT NOT NULL, state TEXT NOT NULL, first INTEGER NOT NULL, at INTEGER NOT NULL,
-		ids TEXT NOT NULL DEFAULT '[]', bytes INTEGER NOT NULL DEFAULT 0, indexed INTEGER NOT NULL DEFAULT 0, PRIMARY KEY(key, run)) WITHOUT ROWID`,
-	// How much recall looks through, up to an entry, and how many messages it does not.
-	`CREATE TABLE working(key TEXT PRIMARY KEY, upto INTEGER NOT NULL DEFAULT 0, events INTEGER NOT NULL DEFAULT 0, bytes INTEGER NOT NULL DEFAULT 0, skipped INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID`,
-	`CREATE INDEX skips_first ON skips(key, first)`, // which turn a message is of
 }}
 
 // Tables of what self-checks found. A conversation with nothing to tell has none.

@@ -116,7 +116,7 @@ func (s *Session) take(ctx context.Context, r *run) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	held, err := s.hold(ctx, r, q)
+	held, err := s.holdStmts(ctx, r, q)
 	if err != nil {
 		return false, err
 	}
@@ -317,7 +317,7 @@ func (s *Session) commit(ctx context.Context, r *run, view View, reply tidemark.
 		next = stateTools
 		stmts = append(stmts, calls...)
 	} else {
-		decided, err := s.decideStmts(ctx, r, e)
+		decided, err := s.skipper().DecideStmts(ctx, r.ID, r.Log, e)
 		if err != nil {
 			return err
 		}
@@ -332,7 +332,7 @@ func (s *Session) commit(ctx context.Context, r *run, view View, reply tidemark.
 		return fmt.Errorf("commit reply: %w", err)
 	}
 	if next == stateDone {
-		s.letGo(r.ID) // whoever is told of the end may look for the turn
+		s.skipper().LetGo(r.ID) // whoever is told of the end may look for the turn
 	}
 	if said == wordless {
 		s.pass(r, wordless)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
@@ -338,26 +337,11 @@ func (s *Session) storedStmts(ctx context.Context, log string, e *tidemark.Entry
 		return nil, err
 	}
 	stmts = append(stmts, entry...)
-	if s.holding() { // they follow when the turn has ended, see settleSkips
-		return stmts, nil
+	if r, ok := Room[room.Indexer](s); ok {
+		index, err := r.IndexStmts(ctx, *e, full)
+		return append(stmts, index...), err
 	}
-	if index, ok := s.wordsStmt(*e, full); ok {
-		stmts = append(stmts, index)
-	}
-	rest, err := s.restStmts(ctx, *e, full)
-	return append(stmts, rest...), err
-}
-
-// words returns the search terms of a message, bounded: restStmts sees to the rest.
-func (s *Session) words(m tidemark.Message) string {
-	text, _ := textAt(m, 0, wordsBytes)
-	return s.Stemmer.Row(strings.ToValidUTF8(text, ""))
-}
-
-// searchable returns the words of a message that a search should find.
-func searchable(m tidemark.Message) string {
-	text, _ := textAt(m, 0, 1<<53)
-	return text
+	return stmts, nil
 }
 
 // spillBytes is the size over which a block is stored in the bucket under its hash.

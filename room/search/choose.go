@@ -158,7 +158,7 @@ func (f *finding) elsewhere(ctx context.Context, q recall.Query, out *Recalled) 
 		}
 		return err
 	}
-	skips, err := f.s.Skips(ctx)
+	skips, err := f.s.Made.Has(ctx, skipTables)
 	if err != nil {
 		return err
 	}

@@ -10,9 +10,6 @@ import (
 	"github.com/tidemark-ai/tidemark/recall"
 )
 
-// beginBytes is the size of a piece of a long text.
-const beginBytes = 32 << 10
-
 // lookDeep adds the messages that have terms of a query deep in a long text to the candidates.
 func (f *finding) lookDeep(ctx context.Context, terms []string) error {
 	const most = 16 // terms that are looked for
@@ -23,7 +20,7 @@ func (f *finding) lookDeep(ctx context.Context, terms []string) error {
 	if f.w.All {
 		match = `(` + match + `) OR (` + recall.Match(skipped, terms...) + `)`
 	}
-	found, err := f.s.Deep(ctx, f.line, match, since, until)
+	found, err := f.s.pieces.with(ctx, f.line, match, since, until)
 	if err != nil || len(found) == 0 {
 		return err
 	}
@@ -62,7 +59,7 @@ func (f *finding) tellDamaged(out *Recalled) {
 // placeOf returns where a snippet of a long text begins in all of it.
 func (r read) placeOf(snippet string) int {
 	at := strings.Index(r.text, strings.Trim(snippet, "…"))
-	if at < 0 || r.at+len(r.text) < beginBytes/2 {
+	if at < 0 || r.at+len(r.text) < pieceBytes/2 {
 		return r.at
 	}
 	return r.at + at

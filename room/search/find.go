@@ -400,7 +400,7 @@ func (s *Room) placing(ctx context.Context, l *room.Lineage, seqs, around []int6
 	if w.timed() {
 		look = besideMost
 	}
-	if there, err := s.Skips(ctx); err != nil {
+	if there, err := s.Made.Has(ctx, skipTables); err != nil {
 		return nil, err
 	} else if there && !w.All {
 		look = besideMost

@@ -36,7 +36,7 @@ func TestRowsOf(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		s := &Room{Self: room.Self{DB: db}}
+		s := &Room{ports: ports{Self: room.Self{DB: db}}}
 		for _, r := range [][2]int{{10, 49}, {0, 29}, {110, 119}, {500, 600}} {
 			got, err := s.rowsOf(t.Context(), Wanted{Since: day.Add(time.Duration(r[0]) * time.Minute), Until: day.Add(time.Duration(r[1]) * time.Minute)})
 			want := max(0, min(r[1], n-1)-r[0]+1)

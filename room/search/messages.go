@@ -9,7 +9,6 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/recall"
-	"github.com/tidemark-ai/tidemark/room"
 )
 
 // Found is a message that a search found.
@@ -29,7 +28,7 @@ func (s *Room) Search(ctx context.Context, query string, limit int) ([]Found, er
 	if len(terms) == 0 {
 		return nil, fmt.Errorf("search: the query has no words: %w", tidemark.ErrInvalid)
 	}
-	if _, err := s.Ready(ctx, true); err != nil {
+	if _, err := s.index.ready(ctx, true); err != nil {
 		return nil, err
 	}
 	const maxTerms = 32
@@ -47,7 +46,7 @@ func (s *Room) Search(ctx context.Context, query string, limit int) ([]Found, er
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
-	deep, err := s.Deep(ctx, l, match, 0, 1<<53)
+	deep, err := s.pieces.with(ctx, l, match, 0, 1<<53)
 	if err != nil {
 		return nil, err
 	}
@@ -61,8 +60,8 @@ func (s *Room) Search(ctx context.Context, query string, limit int) ([]Found, er
 		if err != nil {
 			return nil, err
 		}
-		err = s.Pieces(ctx, entries, deep, func(e tidemark.Entry, role tidemark.Role, p room.Piece) {
-			out = append(out, Found{Entry: e.ID, Session: e.Log, At: e.At, Role: role, From: e.Origin.From, Text: snippet(p.Text, terms, 300)})
+		err = s.pieces.texts(ctx, entries, deep, func(e tidemark.Entry, role tidemark.Role, p piece) {
+			out = append(out, Found{Entry: e.ID, Session: e.Log, At: e.At, Role: role, From: e.Origin.From, Text: snippet(p.text, terms, 300)})
 		})
 		if err != nil {
 			return nil, err

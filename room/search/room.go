@@ -1,5 +1,6 @@
 // Package search is the room that finds messages of a conversation again, by words and by vectors, sessions before a reset
-// included: for the model, for a person, for the agent and for the note beside the next call. Begin with Room.Recall.
+// included: for the model, for a person, for the agent and for the note beside the next call. Its parts are the index of
+// words, the pieces of long texts, and the turns that are left out. Begin with Room.Recall.
 package search
 
 import (
@@ -10,13 +11,23 @@ import (
 	"github.com/tidemark-ai/tidemark/room"
 )
 
-// Room finds in one conversation.
-type Room struct {
+// ports are what the parts of the room use of the session.
+type ports struct {
 	room.Self
 	room.History
 	room.Work
 	room.Mail
+	room.Voice
+	room.Turns
 	room.Finding
+}
+
+// Room finds in one conversation.
+type Room struct {
+	ports
+	index  *Index
+	pieces *Pieces
+	skips  *Skips
 
 	counted atomic.Pointer[sizeOf] // messages of the conversation, at some time
 	lately  atomic.Pointer[lately] // what the last recall read, where it is short
@@ -24,17 +35,23 @@ type Room struct {
 
 // Make makes the room.
 func Make(p room.Ports) any {
-	return &Room{Self: p.Self, History: p.History, Work: p.Work, Mail: p.Mail, Finding: p.Finding}
+	all := ports{p.Self, p.History, p.Work, p.Mail, p.Voice, p.Turns, p.Finding}
+	s := &Room{ports: all, skips: &Skips{ports: all}}
+	s.pieces = &Pieces{ports: all, skips: s.skips}
+	s.index = &Index{ports: all, pieces: s.pieces, skips: s.skips}
+	s.skips.index = s.index
+	return s
 }
 
 var (
+	_ room.Parted    = (*Room)(nil)
 	_ room.Tools     = (*Room)(nil)
 	_ room.Retriever = (*Room)(nil)
-	_ room.Amended   = (*Room)(nil)
+	_ room.Amender   = (*Room)(nil)
 )
 
-// Amended drops what was read of a message that says something else now.
-func (s *Room) Amended() { s.lately.Store(nil) }
+// Parts implements room.Parted.
+func (s *Room) Parts() []any { return []any{s.index, s.pieces, s.skips} }
 
 // Note counts a recall and tells rooms how it went; by is who asked, see package room.
 func (s *Room) Note(ctx context.Context, by string, found Recalled) {

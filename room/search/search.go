@@ -77,7 +77,7 @@ type Recollection struct {
 	Offset     int                `json:"offset,omitempty"` // bytes before it, in a long message: recall with entry and offset reads on from there
 	Neighbours []tidemark.EntryID `json:"neighbours"`
 
-	amended, gone bool // by who wrote it, see room.Piece
+	amended, gone bool // by who wrote it, see piece
 }
 
 // Bounds of a recall.
@@ -101,7 +101,7 @@ func (s *Room) Recall(ctx context.Context, w Wanted) (Recalled, error) {
 		out.Hint = recall.NoWords
 		return out, nil
 	}
-	missing, err := s.Ready(ctx, false)
+	missing, err := s.index.ready(ctx, false)
 	if err != nil {
 		return out, err
 	}
@@ -163,7 +163,7 @@ type finding struct {
 	rare  []string               // terms that are there, the rarest first
 	seqs  []int64                // candidates, best first
 	near  map[int64]recall.Stand // what stands out by its vector
-	deep  map[int64]room.Piece   // what was found far behind the beginning of long texts
+	deep  map[int64]piece        // what was found far behind the beginning of long texts
 	known map[int64]read
 	docs  map[string]int64 // positions by entry
 
@@ -180,7 +180,7 @@ type read struct {
 	text          string // what a search finds in it, as stored; of a long one a piece
 	at            int    // where in all of its text that is
 	lost          bool   // a piece of it cannot be read
-	amended, gone bool   // by who said it, see room.Piece
+	amended, gone bool   // by who said it, see piece
 	part          string
 	whole         bool // read as a candidate: part is not cut short as that of a neighbour
 }
@@ -250,10 +250,10 @@ func (f *finding) load(ctx context.Context, seqs, around []int64) error {
 	if err != nil {
 		return err
 	}
-	err = f.s.Pieces(ctx, entries, f.deep, func(e tidemark.Entry, role tidemark.Role, p room.Piece) {
+	err = f.s.pieces.texts(ctx, entries, f.deep, func(e tidemark.Entry, role tidemark.Role, p piece) {
 		e.Payload = nil
-		r := read{entry: e, role: role, text: p.Text, at: p.At, lost: p.Lost, amended: p.Amended, gone: p.Gone}
-		r.name, r.label = speaker(e, p.Text)
+		r := read{entry: e, role: role, text: p.text, at: p.at, lost: p.lost, amended: p.amended, gone: p.gone}
+		r.name, r.label = speaker(e, p.text)
 		f.known[e.Seq] = r
 	})
 	if err != nil {

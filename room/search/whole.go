@@ -80,7 +80,7 @@ func (f *finding) whole(ctx context.Context, places []placed) ([]placed, error) 
 	for _, p := range all {
 		first, final = min(first, p.seq), max(final, p.seq)
 	}
-	skipped, err := f.s.Skipped(ctx, first, final)
+	skipped, err := f.s.skips.Skipped(ctx, first, final)
 	return slices.DeleteFunc(all, func(p placed) bool { return skipped[p.seq] }), err
 }
 

@@ -43,8 +43,8 @@ func TestSkim(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		have, _ := textAt(got, 0, wordsBytes)
-		if want, _ := textAt(whole, 0, wordsBytes); have != want || got.Role != whole.Role {
+		have, _ := room.TextAt(got, 0, room.WordsBytes)
+		if want, _ := room.TextAt(whole, 0, room.WordsBytes); have != want || got.Role != whole.Role {
 			t.Fatalf("%s: %s says %q, want %s %q", raw, got.Role, have, whole.Role, want)
 		}
 	}
@@ -59,8 +59,8 @@ func TestSkim(t *testing.T) {
 	} {
 		m, ok := skim([]byte(`{"role":"user","content":` + raw + `}`))
 		whole, err := tidemark.Entry{Payload: []byte(`{"role":"user","content":` + raw + `}`)}.Message()
-		have, _ := textAt(m, 0, wordsBytes)
-		if had, _ := textAt(whole, 0, wordsBytes); !ok || err != nil || strings.TrimSpace(have) != want || have != had {
+		have, _ := room.TextAt(m, 0, room.WordsBytes)
+		if had, _ := room.TextAt(whole, 0, room.WordsBytes); !ok || err != nil || strings.TrimSpace(have) != want || have != had {
 			t.Errorf("%s: %v %q, %q decoded", raw, ok, have, had)
 		}
 	}
