@@ -24,12 +24,11 @@ const (
 	dueAgain   = "again"    // a summary that an extract stands in for
 	dueStaging = "import"   // clear what an import left that broke off
 	dueOut     = "out"      // send what is pending
-	dueDigest  = "digest"   // tell the agent which words are new
 )
 
 // coreKinds and coreReports are the kinds of due work and of outbox rows that no room may have.
 var (
-	coreKinds   = []string{dueRun, dueReset, dueOutbox, dueExtract, dueEvicted, dueAgain, dueStaging, dueOut, dueDigest}
+	coreKinds   = []string{dueRun, dueReset, dueOutbox, dueExtract, dueEvicted, dueAgain, dueStaging, dueOut}
 	coreReports = []string{outFacts, outArchive, outSnapshot, outRan}
 )
 
@@ -150,8 +149,6 @@ func (s *Session) Wake(ctx context.Context) error {
 			err = s.queueAgain(ctx, r.Text(1))
 		case dueStaging:
 			err = s.sweepStaging(ctx)
-		case dueDigest:
-			err = s.digestDue(ctx)
 		case dueOut:
 			err = s.sendDue(ctx)
 		default:
@@ -273,11 +270,11 @@ func (s *Session) report(ctx context.Context) {
 	case len(rows) == outboxPage: // there may be more
 		next = s.dueStmt(dueOutbox, s.Runtime.Now(), "")
 	}
-	if err := s.DB.Tx(ctx, append(append(told, next), s.digestStmts()...)); err != nil {
+	if err := s.DB.Tx(ctx, append(append(told, next), s.toldStmts()...)); err != nil {
 		s.warn("clear outbox", err)
 		return
 	}
-	s.digestNow(ctx)
+	s.toldRooms(ctx)
 }
 
 // tell hands rows of the outbox and the directory row to the agent, and returns what clears those that it

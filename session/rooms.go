@@ -61,7 +61,7 @@ func (s *Session) ports() room.Ports {
 				s.hub.send(Notice{Type: NoticeApproval, Run: run, Approvals: list, Text: text})
 			}},
 		Turns: room.Turns{Busy: func() bool { return s.activeRun() != "" }, GoOn: s.goOnStmts, Resume: func() { s.Runtime.Go(s.goOn) }},
-		Finding: room.Finding{Stemmer: s.Stemmer, Lineage: s.lineage, Task: s.task, Near: s.standing, ReadBack: s.readBack, Recalled: s.noteRecall, Digest: s.digestSoon,
+		Finding: room.Finding{Stemmer: s.Stemmer, Lineage: s.lineage, Task: s.task, Near: s.standing, ReadBack: s.readBack, Recalled: s.noteRecall,
 			Stored: s.storedOf, Gate: func() memory.Gate { return s.settings().Gate }},
 		Past: s.past(),
 	}
@@ -134,6 +134,24 @@ func (s *Session) noteStmts(ctx context.Context, log string, e *tidemark.Entry, 
 		Args: []any{e.At.UnixMilli(), int64(e.Tokens), string(s.Key), log, string(s.Key), log, last}, Want: 1}
 	stmts, err := s.entryStmts(ctx, log, e, m, prev)
 	return append([]tidemark.Stmt{idle}, stmts...), err
+}
+
+// toldStmts are what rooms write with the end of a report, and toldRooms lets them know of it.
+func (s *Session) toldStmts() (stmts []tidemark.Stmt) {
+	for _, r := range s.rooms {
+		if t, ok := r.(room.Teller); ok {
+			stmts = append(stmts, t.ToldStmts()...)
+		}
+	}
+	return stmts
+}
+
+func (s *Session) toldRooms(ctx context.Context) {
+	for _, r := range s.rooms {
+		if t, ok := r.(room.Teller); ok {
+			t.Told(ctx)
+		}
+	}
 }
 
 // openRooms has rooms do what they do when a session is opened.

@@ -139,8 +139,7 @@ type Session struct {
 	reading   // of what was said
 	dividing  // of the work into episodes
 
-	digested digests // what was told of the words of the conversation
-	descent  descent // what it continues, as a branch
+	descent descent // what it continues, as a branch
 
 	slots chan struct{} // conversations that this one waits for at once
 }

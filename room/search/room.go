@@ -1,6 +1,6 @@
 // Package search is the room that finds messages of a conversation again, by words and by vectors, sessions before a reset
 // included: for the model, for a person, for the agent and for the note beside the next call. Its parts are the index of
-// words, the pieces of long texts, and the turns that are left out. Begin with Room.Recall.
+// words, the pieces of long texts, the turns that are left out, and the digests by which the agent knows whom to ask. Begin with Room.Recall.
 package search
 
 import (
@@ -25,9 +25,10 @@ type ports struct {
 // Room finds in one conversation.
 type Room struct {
 	ports
-	index  *Index
-	pieces *Pieces
-	skips  *Skips
+	index   *Index
+	pieces  *Pieces
+	skips   *Skips
+	digests *Digests
 
 	counted atomic.Pointer[sizeOf] // messages of the conversation, at some time
 	lately  atomic.Pointer[lately] // what the last recall read, where it is short
@@ -40,6 +41,7 @@ func Make(p room.Ports) any {
 	s.pieces = &Pieces{ports: all, skips: s.skips}
 	s.index = &Index{ports: all, pieces: s.pieces, skips: s.skips}
 	s.skips.index = s.index
+	s.digests = &Digests{ports: all, skips: s.skips}
 	return s
 }
 
@@ -51,7 +53,7 @@ var (
 )
 
 // Parts implements room.Parted.
-func (s *Room) Parts() []any { return []any{s.index, s.pieces, s.skips} }
+func (s *Room) Parts() []any { return []any{s.index, s.pieces, s.skips, s.digests} }
 
 // Note counts a recall and tells rooms how it went; by is who asked, see package room.
 func (s *Room) Note(ctx context.Context, by string, found Recalled) {

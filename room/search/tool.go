@@ -45,7 +45,7 @@ func unknownField(input []byte) error {
 // Tools implements room.Tools: the markers and stubs in the view name recall. Only an owner's finds more in other
 // conversations than in its own.
 func (s *Room) Tools(bool) []tidemark.Tool {
-	if _, ok := s.wide(); ok && s.Key.Scope().Owner {
+	if _, ok := wideOf(s.Agent); ok && s.Key.Scope().Owner {
 		return []tidemark.Tool{WideTool}
 	}
 	return []tidemark.Tool{Tool}

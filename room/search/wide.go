@@ -13,14 +13,9 @@ import (
 	"github.com/tidemark-ai/tidemark/room"
 )
 
-// wide is an agent that searches the conversations that a scope may read, but ask.Own.
-type wide interface {
-	Recall(ctx context.Context, scope tidemark.Scope, ask recall.Ask) (recall.Answer, error)
-}
-
-// wide returns the agent, if it looks into other conversations.
-func (s *Room) wide() (wide, bool) {
-	w, ok := s.Agent.(wide)
+// wideOf returns an agent, if it looks into other conversations.
+func wideOf(agent any) (Wide, bool) {
+	w, ok := agent.(Wide)
 	return w, ok
 }
 
@@ -40,7 +35,7 @@ func (s *Room) answerEarly(ctx context.Context, ask recall.Ask, before int64) (r
 	if err != nil {
 		return recall.Answer{}, err
 	}
-	s.Digest(ctx)
+	s.digests.soon(ctx)
 	out := recall.Answer{Query: ask.Query, Results: []recall.Result{}, Filtered: []recall.Left{}, Verdict: found.Verdict, Considered: found.Considered, Reformulated: found.Reformulated, Hint: found.Hint,
 		Asked: []tidemark.Key{s.Key}, Coverage: 1}
 	for _, f := range found.Filtered {
@@ -62,7 +57,7 @@ func (s *Room) answerEarly(ctx context.Context, ask recall.Ask, before int64) (r
 // recallWide searches the conversations that this one may read. Its own part it looks through itself: an
 // agent that asked back would wait for who waits for it.
 func (s *Room) recallWide(ctx context.Context, ask recall.Ask, before int64) (recall.Answer, error) {
-	to, ok := s.wide()
+	to, ok := wideOf(s.Agent)
 	if !ok {
 		return recall.Answer{}, fmt.Errorf("recall: scope %s: this agent does not look into other conversations: %w", ask.Scope, tidemark.ErrUnavailable)
 	}
