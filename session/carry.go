@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/blocks"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/room"
@@ -146,16 +147,16 @@ func (s *Session) exportLog(ctx context.Context, out *snapshot.Writer, log strin
 // exportEntry returns the line of an entry, behind the large blocks that it has.
 func (s *Session) exportEntry(ctx context.Context, out *snapshot.Writer, e tidemark.Entry) ([]byte, error) {
 	c := carriedEntry{ID: e.ID, Kind: e.Kind, At: e.At.UnixMilli(), Origin: e.Origin, Call: e.Call, Chain: e.Chain, Payload: e.Payload}
-	if e.Kind == tidemark.KindMessage && bytes.Contains(e.Payload, []byte(blobField)) {
+	if e.Kind == tidemark.KindMessage && bytes.Contains(e.Payload, []byte(blocks.Field)) {
 		m, err := e.Message()
 		if err != nil {
 			return nil, err
 		}
 		var rows []int
 		for i, b := range m.Content {
-			switch ref, ok := reference(b); {
+			switch ref, ok := blocks.Reference(b); {
 			case !ok:
-			case ref.In == inRow:
+			case ref.InRow():
 				rows = append(rows, i)
 			default:
 				if err := s.exportBlob(ctx, out, ref); err != nil {
@@ -163,10 +164,10 @@ func (s *Session) exportEntry(ctx context.Context, out *snapshot.Writer, e tidem
 				}
 			}
 		}
-		if m, err = s.hydrateSome(ctx, m, rows); err != nil {
+		if m, err = s.blocks.ReadSome(ctx, m, rows); err != nil {
 			return nil, err
 		}
-		if len(rowRefs(m, rows)) > 0 {
+		if len(blocks.RowRefs(m, rows)) > 0 {
 			return nil, fmt.Errorf("a result of a tool is gone, or damaged: %w", tidemark.ErrUnavailable)
 		}
 		c.Payload = m.AppendJSON(nil)
@@ -174,14 +175,14 @@ func (s *Session) exportEntry(ctx context.Context, out *snapshot.Writer, e tidem
 	return json.Marshal(c)
 }
 
-func (s *Session) exportBlob(ctx context.Context, out *snapshot.Writer, ref blobRef) error {
-	o, body, err := s.Blobs.Get(ctx, s.artifact(ref.SHA256))
+func (s *Session) exportBlob(ctx context.Context, out *snapshot.Writer, ref blocks.Ref) error {
+	o, body, err := s.Blobs.Get(ctx, s.blocks.Name(ref.SHA256))
 	if err != nil {
 		return fmt.Errorf("read block %s: %w", ref.SHA256, err)
 	}
 	defer body.Close()
 	if o.Size != int64(ref.Bytes) {
-		return fmt.Errorf("block %s has %d bytes of %d, and %w: %w", ref.SHA256, o.Size, ref.Bytes, errDamaged, tidemark.ErrUnavailable)
+		return fmt.Errorf("block %s has %d bytes of %d, and %w: %w", ref.SHA256, o.Size, ref.Bytes, blocks.ErrDamaged, tidemark.ErrUnavailable)
 	}
 	return out.Blob(tidemark.Hash(ref.SHA256), o.Size, body)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/blocks"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
@@ -100,7 +101,7 @@ func (im *carrier) blob(ctx context.Context, m snapshot.Member) error {
 		return fmt.Errorf("%s: %d bytes, at most %d: %w", m.Name, m.Size, MaxMessage, tidemark.ErrTooLarge)
 	}
 	s := im.s
-	_, err := s.Blobs.Put(ctx, s.artifact(string(m.Hash)), im.in, m.Size, tidemark.PutOptions{IfAbsent: true, ContentType: "application/json"})
+	_, err := s.Blobs.Put(ctx, s.blocks.Name(string(m.Hash)), im.in, m.Size, tidemark.PutOptions{IfAbsent: true, ContentType: "application/json"})
 	if err != nil && !errors.Is(err, tidemark.ErrConflict) {
 		return fmt.Errorf("store %s: %w", m.Name, err)
 	}
@@ -240,13 +241,13 @@ func (im *carrier) message(ctx context.Context, c carriedEntry, e *tidemark.Entr
 		return nil, fmt.Errorf("%w: %w", err, tidemark.ErrInvalid)
 	}
 	full := stored
-	if bytes.Contains(c.Payload, []byte(blobField)) {
+	if bytes.Contains(c.Payload, []byte(blocks.Field)) {
 		for _, b := range stored.Content {
-			if ref, ok := reference(b); ok && (ref.In != "" || !im.blobs[ref.SHA256]) {
+			if ref, ok := blocks.Reference(b); ok && (ref.In != "" || !im.blobs[ref.SHA256]) {
 				return nil, fmt.Errorf("block %s is not in the archive before it: %w", ref.SHA256, tidemark.ErrInvalid)
 			}
 		}
-		if full, err = im.s.hydrate(ctx, stored); err != nil {
+		if full, err = im.s.blocks.Read(ctx, stored); err != nil {
 			return nil, err
 		}
 	}
@@ -255,7 +256,7 @@ func (im *carrier) message(ctx context.Context, c carriedEntry, e *tidemark.Entr
 	}
 	im.chain, im.messages = e.Chain, im.messages+1
 	e.Tokens = tidemark.Estimate(full)
-	kept, stmts, err := im.s.artifactStmts(ctx, stored)
+	kept, stmts, err := im.s.blocks.Compress(ctx, stored, im.s.settings().ArtifactChars)
 	e.Payload = kept.AppendJSON(nil)
 	if err == nil && len(e.Payload) > tidemark.MaxRow {
 		err = fmt.Errorf("%d bytes, at most %d: %w", len(e.Payload), tidemark.MaxRow, tidemark.ErrTooLarge)

@@ -12,7 +12,8 @@ import (
 
 // reading is what this life keeps of what it read, so as not to read it again.
 type reading struct {
-	laid atomic.Pointer[edits] // what is shown of overlays, as far as they were read
+	laid    atomic.Pointer[edits] // what is shown of overlays, as far as they were read
+	descent descent               // what the session continues, as a branch
 }
 
 // edits is what overlays put in the place of messages, resolved to positions.

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/blocks"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/episodes"
 	"github.com/tidemark-ai/tidemark/host"
@@ -129,7 +130,7 @@ func (s *Session) savedEpisodes(ctx context.Context, log string) (upto int64, ou
 			var e episodes.Episode
 			err := json.Unmarshal(r.Bytes(1), &e)
 			if err == nil && e.N != len(out)+1 {
-				err = fmt.Errorf("it is number %d: %w", e.N, errDamaged)
+				err = fmt.Errorf("it is number %d: %w", e.N, blocks.ErrDamaged)
 			}
 			if err != nil {
 				s.warn("saved episodes are read out of the log again", fmt.Errorf("read episode %d of %s: %w", len(out)+1, log, err))

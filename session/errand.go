@@ -139,7 +139,7 @@ func (s *Session) outcome(ctx context.Context, id string) (out tidemark.Outcome,
 		}
 		return out, true, nil
 	}
-	m, err := s.message(ctx, e)
+	m, err := s.blocks.Message(ctx, e)
 	if err != nil {
 		return out, false, fmt.Errorf("read answer of errand %s: %w", id, err)
 	}

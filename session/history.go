@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/blocks"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/room"
@@ -50,10 +51,10 @@ func (s *Session) messages(ctx context.Context, log string, r host.Range) iter.S
 // whole brings an entry's large blocks back: of one entry at a time, since a page of them may be larger
 // than the memory.
 func (s *Session) whole(ctx context.Context, e tidemark.Entry) (tidemark.Entry, error) {
-	if !bytes.Contains(e.Payload, []byte(blobField)) {
+	if !bytes.Contains(e.Payload, []byte(blocks.Field)) {
 		return e, nil
 	}
-	m, err := s.message(ctx, e)
+	m, err := s.blocks.Message(ctx, e)
 	if err != nil {
 		return tidemark.Entry{}, err
 	}

@@ -141,7 +141,7 @@ func (s *Session) entry(ctx context.Context, id tidemark.EntryID) (tidemark.Mess
 	if err != nil || !ours || e.Kind != tidemark.KindMessage {
 		return tidemark.Message{}, errors.Join(err, fmt.Errorf("entry %s: %w", id, tidemark.ErrNotFound)) // of another conversation
 	}
-	return s.message(ctx, e)
+	return s.blocks.Message(ctx, e)
 }
 
 // blockOf returns what is in one block of an entry: the text of a result, the input of a call as JSON, and images and

@@ -62,7 +62,7 @@ func (s *Session) ports() room.Ports {
 			}},
 		Turns: room.Turns{Busy: func() bool { return s.activeRun() != "" }, GoOn: s.goOnStmts, Resume: func() { s.Runtime.Go(s.goOn) }},
 		Finding: room.Finding{Stemmer: s.Stemmer, Lineage: s.lineage, Task: s.task, Near: s.standing, ReadBack: s.readBack, Recalled: s.noteRecall,
-			Stored: s.storedOf, Gate: func() memory.Gate { return s.settings().Gate }},
+			Stored: s.stored, Gate: func() memory.Gate { return s.settings().Gate }},
 		Past: s.past(),
 	}
 }
@@ -152,6 +152,16 @@ func (s *Session) toldRooms(ctx context.Context) {
 			t.Told(ctx)
 		}
 	}
+}
+
+// stored reads messages of entries as a search does.
+func (s *Session) stored(entries []tidemark.Entry) ([]room.Stored, error) {
+	list, err := s.blocks.Stored(entries)
+	out := make([]room.Stored, len(list))
+	for i, m := range list {
+		out[i] = room.Stored(m)
+	}
+	return out, err
 }
 
 // openRooms has rooms do what they do when a session is opened.

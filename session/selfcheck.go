@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/blocks"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/clip"
@@ -195,10 +196,10 @@ func (s *Session) checkEntry(ctx context.Context, e tidemark.Entry, c *Checked) 
 		c.fails("entry %s cannot be read: %s", e.ID, clip.Line(err.Error(), maxFailure))
 		return nil
 	}
-	if _, bytes := largeBlocks(stored); bytes > checkBytes {
+	if _, bytes := blocks.Large(stored); bytes > checkBytes {
 		return s.checkLarge(ctx, e, stored, c)
 	}
-	m, err := s.message(ctx, e)
+	m, err := s.blocks.Message(ctx, e)
 	if err == nil {
 		err = s.allThere(ctx, e, m)
 	}
@@ -223,7 +224,7 @@ func (s *Session) checkEntry(ctx context.Context, e tidemark.Entry, c *Checked) 
 // unread notes an entry that is lost. A storage that does not answer tells nothing of what it holds: that is
 // returned, and what it holds is still there when it answers again.
 func (c *Checked) unread(e tidemark.Entry, err error) error {
-	if !errors.Is(err, tidemark.ErrNotFound) && !errors.Is(err, errDamaged) {
+	if !errors.Is(err, tidemark.ErrNotFound) && !errors.Is(err, blocks.ErrDamaged) {
 		return fmt.Errorf("check entry %s: %w", e.ID, err)
 	}
 	c.fails("entry %s cannot be read: %s", e.ID, clip.Line(err.Error(), maxFailure))
@@ -233,16 +234,16 @@ func (c *Checked) unread(e tidemark.Entry, err error) error {
 // checkLarge looks whether the large blocks of an entry are in the bucket, without reading them.
 func (s *Session) checkLarge(ctx context.Context, e tidemark.Entry, stored tidemark.Message, c *Checked) error {
 	for _, b := range stored.Content {
-		ref, ok := reference(b)
-		if !ok || ref.In == inRow {
+		ref, ok := blocks.Reference(b)
+		if !ok || ref.InRow() {
 			continue
 		}
-		o, body, err := s.Blobs.Get(ctx, s.artifact(ref.SHA256))
+		o, body, err := s.Blobs.Get(ctx, s.blocks.Name(ref.SHA256))
 		if err == nil {
 			err = body.Close()
 		}
 		if err == nil && o.Size != int64(ref.Bytes) {
-			err = fmt.Errorf("block %s has %d bytes of %d: %w", ref.SHA256, o.Size, ref.Bytes, errDamaged)
+			err = fmt.Errorf("block %s has %d bytes of %d: %w", ref.SHA256, o.Size, ref.Bytes, blocks.ErrDamaged)
 		}
 		if err != nil {
 			if err := c.unread(e, err); err != nil {
@@ -256,7 +257,7 @@ func (s *Session) checkLarge(ctx context.Context, e tidemark.Entry, stored tidem
 // allThere reports a block of a message that is a reference still: what it names is gone, unless somebody
 // said a block that looks like one, which the chain of the log tells.
 func (s *Session) allThere(ctx context.Context, e tidemark.Entry, m tidemark.Message) error {
-	left, _ := largeBlocks(m)
+	left, _ := blocks.Large(m)
 	if len(left) == 0 {
 		return nil
 	}

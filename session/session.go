@@ -16,6 +16,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/archive"
+	"github.com/tidemark-ai/tidemark/blocks"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/memory"
@@ -125,6 +126,7 @@ type Session struct {
 	Config
 	rooms  []any
 	log    *host.Log
+	blocks blocks.Store    // what is large of its messages
 	life   context.Context // ends when the host drops the object
 	number int64           // of this life, counted in the database
 	hub    hub
@@ -138,8 +140,6 @@ type Session struct {
 	sender    // of what people are told
 	reading   // of what was said
 	dividing  // of the work into episodes
-
-	descent descent // what it continues, as a branch
 
 	slots chan struct{} // conversations that this one waits for at once
 }
@@ -161,6 +161,9 @@ func Open(life context.Context, c Config) (*Session, error) {
 		return nil, fmt.Errorf("open session %s: %w", c.Key, err)
 	}
 	s := &Session{Config: c, log: log, life: life, made: room.Made{DB: c.DB}, running: running{mine: map[string]bool{}}, slots: make(chan struct{}, maxAtOnce)}
+	s.blocks = blocks.Store{Key: c.Key, DB: c.DB, Blobs: c.Blobs,
+		Open:  func(ctx context.Context) error { return s.made.Open(ctx, artifactTables) },
+		There: func(ctx context.Context) (bool, error) { return s.made.Has(ctx, artifactTables) }}
 	s.hub.observe = c.Observe
 	for _, r := range c.Rooms {
 		made := r(s.ports())

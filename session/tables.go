@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/blocks"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/room"
@@ -168,13 +169,8 @@ func (s *Session) Info(ctx context.Context) (tidemark.SessionInfo, error) {
 // coreTables are those that a database has from their first row on.
 var coreTables = []room.Tables{artifactTables, markedTables, ledgerTables, unsoundTables, toolsetTables, snapshotTables}
 
-// artifactTables hold the results of tools over a threshold, compressed, each once for a conversation and its
-// branches: the entry keeps the reference. Rows are 2 KB on average, of which an index of its own would
-// leave a page each to overflow: with a number as key and the hash beside it they take 8 % less.
-var artifactTables = room.Tables{Space: "session_artifacts", Steps: []string{
-	`CREATE TABLE artifacts(
-		n INTEGER PRIMARY KEY, key TEXT NOT NULL, sha TEXT NOT NULL, size INTEGER NOT NULL, bytes BLOB NOT NULL, UNIQUE(key, sha))`,
-}}
+// artifactTables are made with the first large result of a tool.
+var artifactTables = room.Tables{Space: "session_artifacts", Steps: blocks.Tables}
 
 // markedTables are there where the strategy episodes was in force once. short is what the operator was told last of how
 // far the view is over the budget.

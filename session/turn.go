@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/blocks"
 )
 
 // turn is the path of a message: take up what waits, compute the view, compact it if it is over
@@ -121,7 +122,7 @@ func (s *Session) take(ctx context.Context, r *run) (done bool, err error) {
 		return false, err
 	}
 	stmts, err := s.takeStmts(ctx, r, q, chain)
-	if !fresh && errors.Is(err, errDamaged) {
+	if !fresh && errors.Is(err, blocks.ErrDamaged) {
 		return false, nil // for the next run, which waits for it; this one has others to answer
 	}
 	if err != nil {

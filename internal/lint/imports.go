@@ -78,6 +78,7 @@ var table = []row{
 
 	{pkg: "recall", may: "internal/lexicon memory", why: "it ranks what it is given, by the one tokenizer; who looks where is for session and agent to say"},
 	{pkg: "room", may: "paging memory skill compaction host recall snapshot", why: "what a session and its rooms know of each other: ports and small interfaces, no room and no session"},
+	{pkg: "blocks", may: "internal/jsonscan archive", why: "blocks in, references out: which messages, and when, is for the session to say"},
 	{pkg: "room/task", may: "internal/clip internal/lexicon compaction memory host recall room", why: "a room holds ports and its own tables: no other room, no session"},
 	{pkg: "room/approvals", may: "internal/clip approval room", why: "a room holds ports and its own tables: no other room, no session"},
 	{pkg: "room/sittings", may: "internal/clip memory host room", why: "a room holds ports and its own tables: no other room, no session"},
@@ -86,7 +87,7 @@ var table = []row{
 	{pkg: "room/search", may: "internal/clip memory archive host recall room", why: "a room holds ports and its own tables: no other room, no session"},
 	{pkg: "room/spool", may: "host room", why: "a room holds ports and its own tables: no other room, no session"},
 	{pkg: "room/vectors", may: "internal/clip host recall room", why: "a room holds ports and its own tables: no other room, no session"},
-	{pkg: "session", may: "internal/clip internal/jsonscan room approval cleanup compaction paging episodes archive memory recall reset host skill snapshot", why: "it calls its agent, its provider and its doors through ports of the root"},
+	{pkg: "session", may: "internal/clip blocks room approval cleanup compaction paging episodes archive memory recall reset host skill snapshot", why: "it calls its agent, its provider and its doors through ports of the root"},
 	{pkg: "agent", may: "internal/clip schedule internal/near memory archive recall reset host skill snapshot", why: "it calls its sessions through ports of the root and of recall, never session itself"},
 	{pkg: "worker", may: "internal/sse internal/clip internal/near internal/jsonscan room/task room/approvals room/search room/snapshots room/spool room/reflection schedule channel session agent config archive memory recall transcript compaction episodes proxy proxy/body skill snapshot cost toolbox metric", why: "routes and doors; the host and the provider are given to it in cmd/"},
 

@@ -1,4 +1,4 @@
-package session
+package blocks
 
 import (
 	"math/rand/v2"
