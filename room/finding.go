@@ -15,7 +15,7 @@ type Finding struct {
 	Lineage func(ctx context.Context, own bool) (*Lineage, error)
 	// Task is what the conversation works on, see Marker, and Near what another room finds, see Finder.
 	Task func(ctx context.Context) (recall.Task, error)
-	Near func(ctx context.Context, query string, in Reach) (near map[int64]recall.Stand, told string)
+	Near func(ctx context.Context, query string, in *Lineage) (near map[int64]recall.Stand, told string)
 	// ReadBack answers a call that names what it wants to read again.
 	ReadBack func(ctx context.Context, b Back) (tidemark.Block, error)
 	// Recalled tells who listens how a recall went, see Recaller.

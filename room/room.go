@@ -338,13 +338,7 @@ type Compactor interface {
 
 // Finder is a room that finds messages by more than their words, by position. told says how that went, for who asked.
 type Finder interface {
-	Near(ctx context.Context, query string, in Reach) (near map[int64]recall.Stand, told string)
-}
-
-// Reach is where a search looks. The zero value is all of the conversation's own logs.
-type Reach struct {
-	Keys []string // of the sessions that messages may be of, its own first
-	Logs string   // JSON object from log to the last position that counts
+	Near(ctx context.Context, query string, in *Lineage) (near map[int64]recall.Stand, told string)
 }
 
 // MaxNear bounds the messages that a Finder adds to those that words find.

@@ -72,7 +72,7 @@ func (s *Session) readBack(ctx context.Context, b room.Back) (tidemark.Block, er
 }
 
 // standing asks the room that finds by more than words; none when there is none.
-func (s *Session) standing(ctx context.Context, query string, in room.Reach) (near map[int64]recall.Stand, told string) {
+func (s *Session) standing(ctx context.Context, query string, in *room.Lineage) (near map[int64]recall.Stand, told string) {
 	if r, ok := Room[room.Finder](s); ok {
 		return r.Near(ctx, query, in)
 	}

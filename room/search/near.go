@@ -12,11 +12,7 @@ import (
 // standing returns the messages that another room finds for a query by more than its words, by position; none when there is no
 // such room, or it fails: the words find what they find. told says how it went.
 func (s *Room) standing(ctx context.Context, l *room.Lineage, w Wanted) (near map[int64]recall.Stand, told string) {
-	in := room.Reach{}
-	if !l.Single {
-		in = room.Reach{Keys: l.Keys, Logs: l.Logs}
-	}
-	near, told = s.Near(ctx, w.Query, in)
+	near, told = s.Near(ctx, w.Query, l)
 	near, err := s.wanted(ctx, l, near, w)
 	if err != nil {
 		s.Warn("recall without vectors", err)
