@@ -38,7 +38,7 @@ func (s *Session) ports() room.Ports {
 				h, err := s.head(ctx)
 				return h.Log, err
 			},
-			Segments: s.segments, Reaches: s.reaches, Logs: s.Logs, Settled: s.decided, Texts: s.findable, Words: s.wordy, MarksOf: s.marksOf,
+			Segments: s.segments, Reaches: s.reaches, Logs: s.Logs, Settled: func(ctx context.Context) (int64, error) { return leaver(s).Settled(ctx) }, Texts: s.findable, Words: s.wordy, MarksOf: s.marksOf,
 			Announce: func(ctx context.Context, log string, e tidemark.Event, stmts ...tidemark.Stmt) error {
 				if err := s.DB.Tx(ctx, append([]tidemark.Stmt{s.eventStmt(log, e)}, stmts...)); err != nil {
 					return err

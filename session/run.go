@@ -182,10 +182,10 @@ func (s *Session) work(r *run) worked {
 	defer r.leave()
 	s.hub.send(Notice{Type: NoticeStart, Run: r.ID})
 	s.show(limited, r) // of a run that was taken over
-	defer s.skipper().Ended(s.life, r.ID)
+	defer skipper(s).Ended(s.life, r.ID)
 	err := r.halted()
 	if err == nil {
-		err = s.skipper().Again(limited, r.ID)
+		err = skipper(s).Again(limited, r.ID)
 	}
 	if err == nil {
 		err = s.turn(limited, r)

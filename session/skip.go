@@ -16,7 +16,7 @@ func (s *Session) holdStmts(ctx context.Context, r *run, q []queued) ([]tidemark
 	if r.Round > 0 || len(r.took) > 0 || slices.ContainsFunc(q, func(in queued) bool { return !small(in) }) {
 		return nil, nil
 	}
-	return s.skipper().HoldStmts(ctx, r.ID, r.Log)
+	return skipper(s).HoldStmts(ctx, r.ID, r.Log)
 }
 
 // small reports an input that can be read, which others see to, and asks for nothing.
@@ -25,15 +25,22 @@ func small(in queued) bool {
 	return json.Unmarshal(in.Payload, &m) == nil && !memory.Wants(in.Origin, m)
 }
 
-// skipper is the room that may leave turns out, or one that leaves none out.
-func (s *Session) skipper() room.Skipper {
+// skipper is the room that may leave turns out of what is found, and leaver that which does.
+func skipper(s *Session) room.Skipper {
 	if k, ok := Room[room.Skipper](s); ok {
 		return k
 	}
 	return keepsAll{}
 }
 
-// keepsAll leaves no turn out.
+func leaver(s *Session) room.Leaver {
+	if l, ok := Room[room.Leaver](s); ok {
+		return l
+	}
+	return keepsAll{}
+}
+
+// keepsAll leaves nothing out.
 type keepsAll struct{}
 
 func (keepsAll) HoldStmts(context.Context, string, string) ([]tidemark.Stmt, error) { return nil, nil }
@@ -43,22 +50,11 @@ func (keepsAll) DecideStmts(context.Context, string, string, tidemark.Entry) ([]
 }
 func (keepsAll) LetGo(string)                  {}
 func (keepsAll) Ended(context.Context, string) {}
-
-// decided is the position up to which it is decided what is left out of what recall finds.
-func (s *Session) decided(ctx context.Context) (int64, error) {
-	if r, ok := Room[room.Leaver](s); ok {
-		return r.Settled(ctx)
-	}
-	return room.LogEnd, nil
-}
-
-// skippedIn returns which messages between two positions recall leaves out.
-func (s *Session) skippedIn(ctx context.Context, first, last int64) (map[int64]bool, error) {
-	if r, ok := Room[room.Leaver](s); ok {
-		return r.Skipped(ctx, first, last)
-	}
+func (keepsAll) Skipped(context.Context, int64, int64) (map[int64]bool, error) {
 	return nil, nil
 }
+func (keepsAll) Count(context.Context) (int, error)     { return 0, nil }
+func (keepsAll) Settled(context.Context) (int64, error) { return room.LogEnd, nil }
 
 // findable gives those of some messages to use that recall finds, each with its text or the beginning of a long one.
 func (s *Session) findable(ctx context.Context, seqs []int64, use func(e tidemark.Entry, text string)) error {
@@ -75,7 +71,7 @@ func (s *Session) unskipped(ctx context.Context, items []compaction.Item) []comp
 	for len(items) > 0 {
 		some := items[:min(len(items), page)]
 		items = items[len(some):]
-		skipped, err := s.skippedIn(ctx, some[0].Seq, some[len(some)-1].Last)
+		skipped, err := leaver(s).Skipped(ctx, some[0].Seq, some[len(some)-1].Last)
 		if err != nil {
 			s.Logger.Warn("read skipped turns", "session", s.Key, "err", err)
 		}

@@ -154,11 +154,9 @@ func (s *Session) Info(ctx context.Context) (tidemark.SessionInfo, error) {
 	if err != nil {
 		return tidemark.SessionInfo{}, err
 	}
-	skipped := 0
-	if r, ok := Room[room.Leaver](s); ok {
-		if skipped, err = r.Count(ctx); err != nil {
-			return tidemark.SessionInfo{}, err
-		}
+	skipped, err := leaver(s).Count(ctx)
+	if err != nil {
+		return tidemark.SessionInfo{}, err
 	}
 	out := tidemark.SessionInfo{Key: s.Key, ID: h.Log, Previous: i.Previous, Title: h.Title, CreatedAt: h.Created, UpdatedAt: h.Active,
 		Messages: h.Messages, ContextTokens: h.Context, Window: s.settings().Window, Compactions: h.Compactions, Resets: h.Resets, Skipped: skipped, Usage: h.Usage}

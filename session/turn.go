@@ -318,7 +318,7 @@ func (s *Session) commit(ctx context.Context, r *run, view View, reply tidemark.
 		next = stateTools
 		stmts = append(stmts, calls...)
 	} else {
-		decided, err := s.skipper().DecideStmts(ctx, r.ID, r.Log, e)
+		decided, err := skipper(s).DecideStmts(ctx, r.ID, r.Log, e)
 		if err != nil {
 			return err
 		}
@@ -333,7 +333,7 @@ func (s *Session) commit(ctx context.Context, r *run, view View, reply tidemark.
 		return fmt.Errorf("commit reply: %w", err)
 	}
 	if next == stateDone {
-		s.skipper().LetGo(r.ID) // whoever is told of the end may look for the turn
+		skipper(s).LetGo(r.ID) // whoever is told of the end may look for the turn
 	}
 	if said == wordless {
 		s.pass(r, wordless)

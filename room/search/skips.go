@@ -61,7 +61,7 @@ type Left struct {
 	Held    int64              `json:"heldBytes"`
 }
 
-// HoldStmts implements room.Skipper: when it may come out that a turn is skipped, a gate is there.
+// HoldStmts implements room.Skipper: a turn may be skipped where there is a gate, and more is held than it lets pass.
 func (s *Skips) HoldStmts(ctx context.Context, run, log string) ([]tidemark.Stmt, error) {
 	g := s.Gate()
 	if g == nil {
