@@ -54,8 +54,8 @@ func (s *Session) mayRecall(ctx context.Context, r *run, c call, entry bool) err
 
 // readBack answers a call that names what it wants to read again: an entry, a block of one, what a conversation that it
 // delegated to said, or an episode.
-func (s *Session) readBack(ctx context.Context, b room.Back) (tidemark.Block, error) {
-	text, err := "", error(nil)
+func (s *Session) readBack(ctx context.Context, b room.Back) (_ tidemark.Block, err error) {
+	var text string
 	switch id, block := readBlockID(b.Entry); {
 	case b.Entry == "":
 		text, err = s.readEpisode(ctx, b.Log, b.Episode, b.Offset)

@@ -81,10 +81,11 @@ func (s *Room) Call(ctx context.Context, c room.Call) tidemark.Block {
 	default:
 		err = c.May(ctx, !back)
 	}
-	text, out := "", tidemark.Block{}
+	text := ""
 	switch {
 	case err != nil:
 	case back:
+		var out tidemark.Block
 		if out, err = s.ReadBack(ctx, room.Back{Call: c.ID, Log: c.Log, Entry: in.Entry, Episode: in.Episode, Offset: in.Offset}); err == nil {
 			return out
 		}
