@@ -95,7 +95,7 @@ func (s *Session) reach(ctx context.Context) (*room.Lineage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read lineage of %s: %w", s.Key, err)
 	}
-	l := &room.Lineage{Key: s.Key, Ends: s.ends(), UpTo: map[string]int64{}, Own: map[string]bool{}, Keys: []string{string(s.Key)}}
+	l := &room.Lineage{Key: s.Key, Ends: ends(s.Key), UpTo: map[string]int64{}, Own: map[string]bool{}, Keys: []string{string(s.Key)}}
 	for _, r := range rows {
 		l.UpTo[r.Text(0)] = r.Int(1)
 		if r.Text(2) == string(s.Key) {
@@ -121,7 +121,7 @@ func (s *Session) lineage(ctx context.Context, own bool) (*room.Lineage, error) 
 
 // single is the lineage of a session whose logs continue none.
 func (s *Session) single() *room.Lineage {
-	return &room.Lineage{Key: s.Key, Ends: s.ends(), Keys: []string{string(s.Key)}, Single: true}
+	return &room.Lineage{Key: s.Key, Ends: ends(s.Key), Keys: []string{string(s.Key)}, Single: true}
 }
 
 // forget drops what is known of the descent, when the session has another log.
