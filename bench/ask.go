@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark/recall"
-	"github.com/tidemark-ai/tidemark/session"
+	"github.com/tidemark-ai/tidemark/room/search"
 )
 
 // Question is what is asked about a log: the text that one of the first results must hold, or nothing for
@@ -17,7 +17,7 @@ type asked struct {
 }
 
 // asker is who answers: a session of this process, or one of a server.
-type asker func(ctx context.Context, query string) (session.Recalled, error)
+type asker func(ctx context.Context, query string) (search.Recalled, error)
 
 // answers is what came of some questions.
 type answers struct {
@@ -42,7 +42,7 @@ func put(ctx context.Context, ask asker, questions []asked) (answers, error) {
 	return a, nil
 }
 
-func (a *answers) add(q asked, r session.Recalled) {
+func (a *answers) add(q asked, r search.Recalled) {
 	a.count[q.kind]++
 	right := q.want != "" && len(r.Results) > 0 && strings.Contains(r.Results[0].Text, q.want)
 	switch {

@@ -15,6 +15,7 @@ import (
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/provider/offline"
 	"github.com/tidemark-ai/tidemark/recall"
+	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -121,7 +122,7 @@ func group(c Conversation) iter.Seq2[session.Imported, error] {
 
 // ask returns the turns that a recall finds, best first, and how far they can be trusted.
 func (t chat) ask(ctx context.Context, query string) ([]recall.Doc, recall.Verdict, error) {
-	got, err := t.Recall(ctx, session.Wanted{Query: query, K: session.MaxK})
+	got, err := find(t.Session).Recall(ctx, search.Wanted{Query: query, K: search.MaxK})
 	if errors.Is(err, tidemark.ErrInvalid) { // nothing but words that tell nothing
 		return nil, recall.Nothing, nil
 	}

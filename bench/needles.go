@@ -19,6 +19,7 @@ import (
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/provider/offline"
 	"github.com/tidemark-ai/tidemark/room"
+	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/room/task"
 	"github.com/tidemark-ai/tidemark/session"
 )
@@ -49,7 +50,7 @@ func (t Told) tell(what string, done, of int) {
 // asking tells of each question.
 func (t Told) asking(ask asker, of int) asker {
 	done := 0
-	return func(ctx context.Context, q string) (session.Recalled, error) {
+	return func(ctx context.Context, q string) (search.Recalled, error) {
 		done++
 		t.tell("questions", done, of)
 		return ask(ctx, q)
@@ -135,8 +136,8 @@ func (n Needles) Run(ctx context.Context, folder string) (out Found, err error) 
 		return out, err
 	}
 	planned, mean := milliseconds(watch.median()), milliseconds(meanOf(watch.took)+whole)
-	a, err := put(ctx, n.Told.asking(func(ctx context.Context, q string) (session.Recalled, error) {
-		return s.Recall(ctx, session.Wanted{Query: q, K: recallAt})
+	a, err := put(ctx, n.Told.asking(func(ctx context.Context, q string) (search.Recalled, error) {
+		return find(s).Recall(ctx, search.Wanted{Query: q, K: recallAt})
 	}, len(questions)), questions)
 	bound := most(out.Cycles)
 	out.Compaction, out.Whole, out.Most = &planned, &mean, &bound
@@ -197,7 +198,7 @@ func open(ctx context.Context, folder string, model tidemark.Provider, strategie
 		return nil, nil, errors.Join(err, db.Close())
 	}
 	s, err := session.Open(ctx, session.Config{Key: "agent:main:needles", DB: db, Blobs: blobs, Provider: model, Agent: nobody{},
-		Runtime: native.NewRuntime(nil), Strategies: strategies, Settings: settings, Rooms: []room.Maker{task.Make(task.Auto)}})
+		Runtime: native.NewRuntime(nil), Strategies: strategies, Settings: settings, Rooms: []room.Maker{search.Make, task.Make(task.Auto)}})
 	if err != nil {
 		return nil, nil, errors.Join(err, db.Close())
 	}
@@ -419,4 +420,10 @@ func (nobody) Call(_ context.Context, _ tidemark.Scope, call tidemark.Block) tid
 func Folder() (path string, remove func() error, err error) {
 	path, err = os.MkdirTemp("", "tidemark-bench-")
 	return path, func() error { return os.RemoveAll(path) }, err
+}
+
+// find is what finds in a session that open made.
+func find(s *session.Session) *search.Room {
+	r, _ := session.Room[*search.Room](s)
+	return r
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/recall"
-	"github.com/tidemark-ai/tidemark/session"
+	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
@@ -122,15 +122,15 @@ func TestNeedlesRefused(t *testing.T) {
 
 // TestAnswers: a find counts by what is shown of it, an absent one by its verdict.
 func TestAnswers(t *testing.T) {
-	ask := func(_ context.Context, q string) (session.Recalled, error) {
-		r := session.Recalled{Verdict: recall.Weak, Results: []session.Recollection{{Text: "something else"}, {Text: "it is " + q}}}
+	ask := func(_ context.Context, q string) (search.Recalled, error) {
+		r := search.Recalled{Verdict: recall.Weak, Results: []search.Recollection{{Text: "something else"}, {Text: "it is " + q}}}
 		if q == "sure" {
 			r.Verdict = recall.Confident
 		}
 		return r, nil
 	}
 	a, err := put(t.Context(), ask, []asked{{"a", "x", "it is x"}, {"a", "y", "it was y"}, {"b", "sure", ""}, {"b", "z", ""}})
-	if a.add(asked{"c", "sure", "else"}, session.Recalled{Verdict: recall.Confident, Results: []session.Recollection{{Text: "something else"}}}); a.sure["c"] != 1 || a.wrong != 1 {
+	if a.add(asked{"c", "sure", "else"}, search.Recalled{Verdict: recall.Confident, Results: []search.Recollection{{Text: "something else"}}}); a.sure["c"] != 1 || a.wrong != 1 {
 		t.Errorf("%+v", a)
 	}
 	if err != nil || a.found["a"] != 1 || a.first["a"] != 0 || a.shares(a.found)["a"] != 0.5 || a.shares(a.found)["b"] != 0.5 || len(a.took) != 4 {

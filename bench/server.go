@@ -15,6 +15,7 @@ import (
 	"github.com/tidemark-ai/tidemark/archive"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -152,7 +153,7 @@ func (v Server) view(ctx context.Context, out *Found) error {
 }
 
 // ask asks one question.
-func (v Server) ask(ctx context.Context, query string) (r session.Recalled, err error) {
+func (v Server) ask(ctx context.Context, query string) (r search.Recalled, err error) {
 	q := url.Values{"q": {query}, "k": {strconv.Itoa(recallAt)}}
 	return r, v.call(ctx, http.MethodGet, "/recall?"+q.Encode(), nil, &r)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/provider/offline"
 	"github.com/tidemark-ai/tidemark/recall"
+	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -280,7 +281,7 @@ func keptBy(ctx context.Context, s *session.Session, recalls bool) (k kept, err 
 	}
 	if recalls {
 		k.pull = func(ctx context.Context, q string) (pulled, error) {
-			r, err := s.Recall(ctx, session.Wanted{Query: q})
+			r, err := find(s).Recall(ctx, search.Wanted{Query: q})
 			p := pulled{sure: r.Verdict == recall.Confident}
 			for _, x := range r.Results {
 				p.texts = append(p.texts, x.Text)

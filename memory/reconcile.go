@@ -92,6 +92,22 @@ func (b BySize) Over(h Held) bool {
 	return h.Events > events || h.Bytes > bytes
 }
 
+// Wants reports a message in which a person wants something.
+func Wants(o tidemark.Origin, m tidemark.Message) bool {
+	if o.From == tidemark.FromAgent {
+		return true // it is a task
+	}
+	if o.From != "" && o.From != tidemark.FromPerson {
+		return false
+	}
+	for _, b := range m.Content {
+		if b.Type != tidemark.TypeText {
+			return true // a picture, a file
+		}
+	}
+	return !Acknowledges(m.PlainText())
+}
+
 // Acknowledges reports a message that asks for nothing by itself: "ok", "continue", "thanks". It knows a few
 // words only; everything else is an ask.
 func Acknowledges(text string) bool {

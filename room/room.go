@@ -32,6 +32,7 @@ type Ports struct {
 	Queue
 	Allowance
 	Past
+	Finding
 	Blocks
 	Toolbox tidemark.Toolbox // of others, nil for none
 }
@@ -72,10 +73,8 @@ type History struct {
 	Texts func(ctx context.Context, seqs []int64, use func(e tidemark.Entry, text string)) error
 	// Entry returns a message of this conversation whole; one of another is tidemark.ErrNotFound.
 	Entry func(ctx context.Context, id tidemark.EntryID) (tidemark.Message, error)
-	// Messages yields the messages of a part of a log whole, in order; TextAt is the text of one from a byte on, at most so
-	// many, and how long all of it is.
+	// Messages yields the messages of a part of a log whole, in order.
 	Messages func(ctx context.Context, log string, r host.Range) iter.Seq2[tidemark.Entry, error]
-	TextAt   func(m tidemark.Message, from, most int) (text string, size int)
 	// Words reads a message of an entry without large blocks that have no words. done gives back the memory that it holds.
 	Words func(ctx context.Context, e tidemark.Entry) (m tidemark.Message, done func(), err error)
 	// MarksOf is what rooms know of some entries, see Marker.
@@ -194,6 +193,8 @@ type Call struct {
 	Fence func() tidemark.Stmt // returns what holds while the run works on the call
 	// May refuses a search, or to read something again, when the turn had as much of that as it may have.
 	May func(ctx context.Context, search bool) error
+	// Begun is the position of the first message of the turn, 0 when it has none.
+	Begun func(ctx context.Context) (int64, error)
 }
 
 // Place names a call by its place in the run: the same when it is carried out again.
@@ -321,6 +322,9 @@ type Pusher interface {
 	Push(ctx context.Context, rest, all tidemark.Tokens) (string, error)
 }
 
+// Parted is a room of several parts, each of which takes part by itself.
+type Parted interface{ Parts() []any }
+
 // Holder is a room that keeps entries in view.
 type Holder interface {
 	// Pinned returns the entries of a log, and of what it continues, that stay in view.
@@ -399,6 +403,13 @@ type Reporter interface {
 	Report(ctx context.Context, payload []byte) error
 }
 
+// Informer is a room that tells the agent more when it has a report.
+type Informer interface {
+	// ToldStmts returns what is written with the end of a report, and Told is called behind it.
+	ToldStmts() []tidemark.Stmt
+	Told(ctx context.Context)
+}
+
 // Closer is a room with something to do at once when a reset or an import ended what was said before.
 type Closer interface {
 	Closed(ctx context.Context)
@@ -425,13 +436,7 @@ type Compactor interface {
 
 // Finder is a room that finds messages by more than their words, by position. told says how that went, for who asked.
 type Finder interface {
-	Near(ctx context.Context, query string, in Reach) (near map[int64]recall.Stand, told string)
-}
-
-// Reach is where a search looks. The zero value is all of the conversation's own logs.
-type Reach struct {
-	Keys []string // of the sessions that messages may be of, its own first
-	Logs string   // JSON object from log to the last position that counts
+	Near(ctx context.Context, query string, in *Lineage) (near map[int64]recall.Stand, told string)
 }
 
 // MaxNear bounds the messages that a Finder adds to those that words find.

@@ -9,7 +9,6 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/host"
-	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/room"
 )
@@ -36,9 +35,6 @@ const (
 	reasonEdit   = "edit"
 	reasonRevoke = "revoke"
 )
-
-// takenBack stands where a person took a message back: what follows it still answers something.
-const takenBack = "[The person took this message back.]"
 
 // notHere stands before words that correct a message that is not here.
 const notHere = "[The person corrected an earlier message, which is not in this conversation. It reads now:]\n"
@@ -88,7 +84,9 @@ func (s *Session) amend(ctx context.Context, r *run, q queued, text string) erro
 	if err := s.last(ctx, r, append(stmts, s.eventStmt(r.Log, event))...); err != nil {
 		return fmt.Errorf("amend entry %s: %w", e.ID, err)
 	}
-	s.lately.Store(nil)
+	if r, ok := Room[room.Amender](s); ok {
+		r.Amended()
+	}
 	s.hub.send(Notice{Type: NoticeEvent, Run: r.ID, Event: &event})
 	return nil
 }
@@ -126,82 +124,51 @@ func (s *Session) amended(ctx context.Context, log string, by tidemark.Origin, m
 	return e, err == nil, err
 }
 
-// amendedAt is where what a message reads now stands among the pieces of its text, one behind the other: behind all that it
-// ever said.
-const amendedAt = 1 << 50
-
-// amendedStmts have recall find a message by what it reads now, and say so where it is found by what it read, and who answers
-// it quote that.
-func (s *Session) amendedStmts(ctx context.Context, e tidemark.Entry, a Amendment) ([]tidemark.Stmt, error) {
-	if err := s.made.Open(ctx, pieceTables); err != nil {
-		return nil, err
-	}
-	home, err := s.homeOf(ctx, e.Seq)
-	if err != nil {
-		return nil, err
-	}
+// amendedStmts have a message found by what it reads now, and who answers it quote that.
+func (s *Session) amendedStmts(ctx context.Context, e tidemark.Entry, a Amendment) (stmts []tidemark.Stmt, err error) {
 	now := a.Text
 	if a.Revokes != "" {
-		now = takenBack
+		now = room.TakenBack
 	}
-	before, err := host.Number(ctx, s.DB, "find earlier amendments", `SELECT count(*) FROM pieces WHERE seq = ? AND at >= ?`, e.Seq, amendedAt)
-	if err != nil {
-		return nil, err
+	if r, ok := Room[room.Amender](s); ok {
+		if stmts, err = r.AmendStmts(ctx, e, now); err != nil {
+			return nil, err
+		}
 	}
-	stmts, err := s.pieceStmt(home, e.Seq, amendedAt+before, now)
 	if a, ok := Room[room.Addressee](s); ok {
 		stmts = append(stmts, a.Amended(e.Origin.Message, now)...)
 	}
-	return stmts, err
-}
-
-// amendedPieces are what some messages read now, of those that were amended.
-func (s *Session) amendedPieces(ctx context.Context, entries []tidemark.Entry) (map[int64]piece, error) {
-	seqs := make([]int64, len(entries))
-	for i, e := range entries {
-		seqs[i] = e.Seq
-	}
-	rows, err := s.made.Query(ctx, pieceTables, `SELECT p.seq, p.at, p.size, p.text FROM json_each(?) j JOIN pieces p ON p.seq = j.value AND p.at >= ? ORDER BY p.n DESC LIMIT ?`,
-		mustJSON(seqs), amendedAt, MaxK*4)
-	if err != nil {
-		return nil, fmt.Errorf("recall: what was amended: %w", err)
-	}
-	return s.piecesOf(ctx, rows), nil
+	return stmts, nil
 }
 
 // amendedAsks are requests that a summary carries on to the next word for word, as they read now.
 func (s *Session) amendedAsks(ctx context.Context, asks []compaction.Said) ([]compaction.Said, error) {
+	r, ok := Room[room.Amender](s)
 	if len(asks) == 0 {
 		return nil, nil
 	}
-	rows, err := s.made.Query(ctx, pieceTables, `SELECT p.seq, p.at, p.size, p.text, e.id FROM json_each(?) j JOIN entries e ON e.id = json_extract(j.value, '$.entry')
-		JOIN logs l ON l.id = e.log AND l.key = ? JOIN pieces p ON p.seq = e.seq AND p.at >= ? ORDER BY p.n DESC LIMIT ?`, mustJSON(asks), string(s.Key), amendedAt, MaxK*4)
-	if err != nil {
-		return nil, fmt.Errorf("read what requests say now: %w", err)
+	if !ok {
+		return asks, nil
 	}
-	pieces, now := s.piecesOf(ctx, rows), map[tidemark.EntryID]piece{}
-	for _, r := range rows {
-		now[tidemark.EntryID(r.Text(4))] = pieces[r.Int(0)]
+	ids := make([]tidemark.EntryID, len(asks))
+	for i, a := range asks {
+		ids[i] = a.Entry
+	}
+	now, err := r.Reads(ctx, ids)
+	if err != nil {
+		return nil, err
 	}
 	var out []compaction.Said
 	for _, a := range asks {
 		p, ok := now[a.Entry]
-		if ok && !p.lost {
-			a.Text = p.text
+		if ok {
+			a.Text = p.Text
 		}
-		if !p.gone {
+		if !p.Gone {
 			out = append(out, a)
 		}
 	}
 	return out, nil
-}
-
-// over is what recall shows of a message that was amended, where it is found by what it read before.
-func (p piece) over(text string) string {
-	if p.gone {
-		return text + "\n" + takenBack
-	}
-	return text + "\n[The person corrected this message. It reads now: " + clip.To(p.text, maxRead) + "]"
 }
 
 // corrected puts words in the place of the last text of a message; files, the note of one that no model reads, and the line
@@ -225,7 +192,7 @@ func emptied(id tidemark.EntryID, m tidemark.Message) []tidemark.Edit {
 	for i := range edits {
 		edits[i] = tidemark.Edit{From: id, Block: i + 1}
 	}
-	edits[0].Blocks = []tidemark.Block{tidemark.Text(takenBack)}
+	edits[0].Blocks = []tidemark.Block{tidemark.Text(room.TakenBack)}
 	return edits
 }
 
@@ -252,7 +219,7 @@ func (s *Session) quietly(ctx context.Context, r *run, q []queued, stmts []tidem
 	for _, in := range q {
 		r.took = append(r.took, in.ID)
 	}
-	s.letGo(r.ID)
+	skipper(s).LetGo(r.ID)
 	s.hub.send(Notice{Type: NoticeDone, Run: r.ID, Inputs: r.took})
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
@@ -143,7 +144,7 @@ func TestAmendedIsFound(t *testing.T) {
 	h.amend("ann", "e3", session.Amendment{Edits: "m3", Text: "my cat"})
 	h.amend("ann", "e4", session.Amendment{Edits: "m4", Text: "read this, please!"})
 	for query, want := range map[string]string{"oak wardrobe code 5582": "oak wardrobe is 5582", "walnut cupboard": "reads now: the code of my oak wardrobe is 5582", "cellar door code": "took this message back"} {
-		found, err := h.Recall(t.Context(), session.Wanted{Query: query})
+		found, err := h.Recall(t.Context(), search.Wanted{Query: query})
 		if err != nil || len(found.Results) == 0 || !strings.Contains(found.Results[0].Text, want) {
 			t.Errorf("%s: %+v, %v", query, found, err)
 		}

@@ -48,7 +48,7 @@ func TestContextSize(t *testing.T) {
 			h.key = "agent:main:local:dm:anchor"
 			life, stop := context.WithCancel(context.Background())
 			defer stop()
-			s, err := session.Open(life, session.Config{Key: h.key, DB: h.db, Blobs: h.blobs, Provider: &reporter{h.model, c.usage}, Agent: h.agent,
+			s, err := session.Open(life, session.Config{Rooms: finding, Key: h.key, DB: h.db, Blobs: h.blobs, Provider: &reporter{h.model, c.usage}, Agent: h.agent,
 				Runtime: h.rt, Settings: session.Settings{Model: "alias", Window: 100_000}})
 			if err != nil {
 				t.Fatal(err)
@@ -77,7 +77,7 @@ func TestCachedUsageTriggers(t *testing.T) {
 	h.key = "agent:main:local:dm:cached"
 	life, stop := context.WithCancel(context.Background())
 	defer stop()
-	s, err := session.Open(life, session.Config{Key: h.key, DB: h.db, Blobs: h.blobs, Agent: h.agent, Runtime: h.rt,
+	s, err := session.Open(life, session.Config{Rooms: finding, Key: h.key, DB: h.db, Blobs: h.blobs, Agent: h.agent, Runtime: h.rt,
 		Provider: &reporter{h.model, tidemark.Usage{Input: 3, CacheRead: 90_000, Output: 20}},
 		Settings: session.Settings{Model: "m", Window: 100_000, Keep: 1000}})
 	if err != nil {
@@ -127,7 +127,7 @@ func TestOneMeasure(t *testing.T) {
 			life, stop := context.WithCancel(context.Background())
 			defer stop()
 			p := &counting{model: h.model, percent: percent}
-			s, err := session.Open(life, session.Config{Key: h.key, DB: h.db, Blobs: h.blobs, Agent: h.agent, Runtime: h.rt, Provider: p,
+			s, err := session.Open(life, session.Config{Rooms: finding, Key: h.key, DB: h.db, Blobs: h.blobs, Agent: h.agent, Runtime: h.rt, Provider: p,
 				Settings: session.Settings{Model: "m", Window: 16_000, Reserve: 4000, Keep: 2000}})
 			if err != nil {
 				t.Fatal(err)

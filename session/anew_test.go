@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/session"
+	"github.com/tidemark-ai/tidemark/room/search"
 )
 
 // deepZebra is a long result of a chore with one word far behind its beginning.
@@ -18,7 +18,7 @@ func deepZebra(c tidemark.Block) tidemark.Block {
 // okapi counts what a recall finds of the deep word.
 func (h *harness) okapi(all bool) (n int) {
 	h.t.Helper()
-	got, err := h.Recall(h.t.Context(), session.Wanted{Query: "okapi", All: all})
+	got, err := h.Recall(h.t.Context(), search.Wanted{Query: "okapi", All: all})
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/tidemark-ai/tidemark/archive"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/recall"
+	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -223,7 +224,7 @@ func TestRecallDeep(t *testing.T) {
 			log = append(log, tidemark.NewText(tidemark.User, "read it"))
 			log = append(log, exchangeOf("c1", result)...)
 			h.told(append(log, tidemark.NewText(tidemark.Assistant, "I have read it."))...)
-			got, err := h.Recall(t.Context(), session.Wanted{Query: row.query, K: 3})
+			got, err := h.Recall(t.Context(), search.Wanted{Query: row.query, K: 3})
 			if err != nil || len(got.Results) == 0 {
 				t.Fatalf("%v, %+v", err, got)
 			}
@@ -279,7 +280,7 @@ func TestRecallDeepAfterKill(t *testing.T) {
 	if n, m := h.number(`SELECT count(*) FROM pieces LIMIT 1`), h.number(`SELECT count(DISTINCT at) FROM pieces LIMIT 1`); n != m || n < 9 {
 		t.Errorf("%d pieces at %d places", n, m)
 	}
-	if got, err := h.Recall(t.Context(), session.Wanted{Query: "NEEDLE_tail"}); err != nil || len(got.Results) == 0 || !strings.Contains(got.Results[0].Text, "NEEDLE_tail") {
+	if got, err := h.Recall(t.Context(), search.Wanted{Query: "NEEDLE_tail"}); err != nil || len(got.Results) == 0 || !strings.Contains(got.Results[0].Text, "NEEDLE_tail") {
 		t.Errorf("%v %+v", err, got)
 	}
 	if h.number(`SELECT count(*) FROM unread LIMIT 1`) != 0 {

@@ -81,6 +81,9 @@ func openSession(tb testing.TB, ctx context.Context, c session.Config) *session.
 	if c.Settings.Model == "" {
 		c.Settings.Model = "test"
 	}
+	if c.Rooms == nil {
+		c.Rooms = finding
+	}
 	s, err := session.Open(ctx, c)
 	if err != nil {
 		tb.Fatal(err)

@@ -19,7 +19,7 @@ func (s *Session) entry(ctx context.Context, id tidemark.EntryID) (tidemark.Mess
 	if err != nil || !ours || e.Kind != tidemark.KindMessage {
 		return tidemark.Message{}, errors.Join(err, fmt.Errorf("entry %s: %w", id, tidemark.ErrNotFound)) // of another conversation
 	}
-	return s.message(ctx, e)
+	return s.blocks.Message(ctx, e)
 }
 
 // readBlock answers a call that asks for one block of an entry, which a stub named: to the byte, in pages.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/room/snapshots"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/snapshot"
@@ -107,11 +108,11 @@ func TestBranchSharesAndParts(t *testing.T) {
 			if got := strings.Contains(tc.h.shows(), word); got != own {
 				t.Errorf("%s: the view has %s: %v", tc.h.key, word, got)
 			}
-			found, err := tc.h.Recall(t.Context(), session.Wanted{Query: word})
+			found, err := tc.h.Recall(t.Context(), search.Wanted{Query: word})
 			if err != nil {
 				t.Fatal(err)
 			}
-			said := slices.ContainsFunc(found.Results, func(r session.Recollection) bool { return strings.Contains(r.Text, word) })
+			said := slices.ContainsFunc(found.Results, func(r search.Recollection) bool { return strings.Contains(r.Text, word) })
 			if said != own {
 				t.Errorf("%s: recall finds %s: %v", tc.h.key, word, said)
 			}
@@ -134,7 +135,7 @@ func TestBranchSharesAndParts(t *testing.T) {
 				t.Errorf("%s: the log has %s: %v", tc.h.key, word, got)
 			}
 		}
-		found, err := tc.h.Recall(t.Context(), session.Wanted{Query: "zebra2"})
+		found, err := tc.h.Recall(t.Context(), search.Wanted{Query: "zebra2"})
 		if err != nil || len(found.Results) == 0 || !strings.Contains(found.Results[0].Text, "zebra2") {
 			t.Errorf("%s: what all have is not found: %+v, %v", tc.h.key, found.Results, err)
 		}
@@ -278,11 +279,11 @@ func TestDeepBranches(t *testing.T) {
 		if !strings.Contains(shown, fmt.Sprint("word", i)) || strings.Contains(shown, fmt.Sprint("late", i)) {
 			t.Errorf("level %d is not right in\n%s", i, shown)
 		}
-		found, err := at.Recall(t.Context(), session.Wanted{Query: fmt.Sprint("word", i)})
+		found, err := at.Recall(t.Context(), search.Wanted{Query: fmt.Sprint("word", i)})
 		if err != nil || len(found.Results) == 0 || !strings.Contains(found.Results[0].Text, fmt.Sprint("word", i)) {
 			t.Errorf("level %d: found %+v, %v", i, found.Results, err)
 		}
-		if found, err = at.Recall(t.Context(), session.Wanted{Query: fmt.Sprint("late", i)}); err != nil || slices.ContainsFunc(found.Results, func(r session.Recollection) bool { return strings.Contains(r.Text, "late") }) {
+		if found, err = at.Recall(t.Context(), search.Wanted{Query: fmt.Sprint("late", i)}); err != nil || slices.ContainsFunc(found.Results, func(r search.Recollection) bool { return strings.Contains(r.Text, "late") }) {
 			t.Errorf("level %d: what was said later is found: %+v, %v", i, found.Results, err)
 		}
 	}

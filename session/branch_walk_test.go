@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/room/snapshots"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/snapshot"
@@ -124,11 +125,11 @@ func (x *imagined) holds(at string, words int, r *rand.Rand) {
 		if strings.Contains(shown, word) && !own {
 			t.Errorf("%s: %s shows %s", at, x.key, word)
 		}
-		found, err := x.Recall(t.Context(), session.Wanted{Query: word})
+		found, err := x.Recall(t.Context(), search.Wanted{Query: word})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if said := slices.ContainsFunc(found.Results, func(r session.Recollection) bool { return strings.Contains(r.Text, word) }); said != own {
+		if said := slices.ContainsFunc(found.Results, func(r search.Recollection) bool { return strings.Contains(r.Text, word) }); said != own {
 			t.Errorf("%s: %s finds %s: %v", at, x.key, word, said)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/room/snapshots"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/snapshot"
@@ -99,8 +100,8 @@ func TestCarry(t *testing.T) {
 		b.sent()
 	}
 	for _, word := range []string{"heron", "pelican"} {
-		found, err := o.Recall(t.Context(), session.Wanted{Query: word})
-		if err != nil || !slices.ContainsFunc(found.Results, func(r session.Recollection) bool { return strings.Contains(r.Text, word) }) {
+		found, err := o.Recall(t.Context(), search.Wanted{Query: word})
+		if err != nil || !slices.ContainsFunc(found.Results, func(r search.Recollection) bool { return strings.Contains(r.Text, word) }) {
 			t.Errorf("recall of %s: %+v, %v", word, found, err)
 		}
 	}
@@ -160,7 +161,7 @@ func TestCarryHome(t *testing.T) {
 		t.Errorf("it shows\n%.2000s\nwant\n%.2000s", got, want)
 	}
 	o.say("in the copy lives a cormorant")
-	found, err := o.Recall(t.Context(), session.Wanted{Query: "pelican"})
+	found, err := o.Recall(t.Context(), search.Wanted{Query: "pelican"})
 	if err != nil || len(found.Results) == 0 {
 		t.Errorf("recall: %+v, %v", found, err)
 	}

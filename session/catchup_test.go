@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -55,9 +56,9 @@ func TestIndexInSlices(t *testing.T) {
 	h.stop()
 	h.open()
 	db.on = true
-	ask := func(query string) (session.Recalled, int) {
+	ask := func(query string) (search.Recalled, int) {
 		t.Helper()
-		got, err := h.Recall(t.Context(), session.Wanted{Query: query})
+		got, err := h.Recall(t.Context(), search.Wanted{Query: query})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -134,7 +134,7 @@ func overlay(at time.Time, edits ...tidemark.Edit) tidemark.Entry {
 // stored makes a session of entries and returns what opens it.
 func stored(tb testing.TB, db tidemark.DB, rt tidemark.Runtime, entries []tidemark.Entry) session.Config {
 	tb.Helper()
-	c := session.Config{Key: "agent:main:main", DB: db, Blobs: tidemarktest.NewBlobs(), Provider: &model{}, Agent: &fakeAgent{}, Runtime: rt,
+	c := session.Config{Rooms: finding, Key: "agent:main:main", DB: db, Blobs: tidemarktest.NewBlobs(), Provider: &model{}, Agent: &fakeAgent{}, Runtime: rt,
 		Settings: session.Settings{Model: "test"}}
 	s, err := session.Open(tb.Context(), c)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/tidemark-ai/tidemark/room"
 	"github.com/tidemark-ai/tidemark/room/delegation"
 	"github.com/tidemark-ai/tidemark/room/errand"
+	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -62,7 +63,7 @@ func (f *family) at(key tidemark.Key, create bool) (*session.Session, error) {
 	life, end := context.WithCancel(context.Background())
 	f.h.t.Cleanup(end)
 	f.end = end
-	s, err := session.Open(life, session.Config{Key: key, DB: f.db, Blobs: f.h.blobs, Provider: f.h.model, Agent: f.h.agent, Runtime: f.rt, Settings: f.h.set, Rooms: []room.Maker{delegation.Make(f.h.delegation), errand.Make}})
+	s, err := session.Open(life, session.Config{Key: key, DB: f.db, Blobs: f.h.blobs, Provider: f.h.model, Agent: f.h.agent, Runtime: f.rt, Settings: f.h.set, Rooms: []room.Maker{search.Make, delegation.Make(f.h.delegation), errand.Make}})
 	if err == nil {
 		f.live[key] = s
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/recall"
+	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -31,7 +32,7 @@ type wideAgent struct {
 	others  recall.Answer
 }
 
-var _ session.Wide = (*wideAgent)(nil)
+var _ search.Wide = (*wideAgent)(nil)
 
 func (a *wideAgent) Digests(_ context.Context, r recall.DigestReport) (int64, error) {
 	a.mu.Lock()

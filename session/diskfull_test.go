@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -140,7 +141,7 @@ func TestRecallOnFullDisk(t *testing.T) {
 	db.full = true
 	ask := func(query string) (found bool, missing int) {
 		t.Helper()
-		got, err := h.Recall(t.Context(), session.Wanted{Query: query})
+		got, err := h.Recall(t.Context(), search.Wanted{Query: query})
 		if err != nil {
 			t.Fatal(err)
 		}

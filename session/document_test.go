@@ -8,6 +8,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/recall"
+	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -21,7 +22,7 @@ func TestDocument(t *testing.T) {
 		block(t, `{"type":"document","title":"floorplan.pdf","source":{"type":"base64","media_type":"application/pdf","data":"JVBERi0xLjQK"}}`),
 		tidemark.Text("keep it")}}})
 	for _, query := range []string{"clause 700 deposit", "floorplan"} {
-		found, err := h.Recall(t.Context(), session.Wanted{Query: query})
+		found, err := h.Recall(t.Context(), search.Wanted{Query: query})
 		if err != nil || found.Verdict == recall.Nothing || !strings.Contains(found.Results[0].Text, "4711") {
 			t.Errorf("%s: %+v, %v", query, found, err)
 		}

@@ -22,12 +22,11 @@ const (
 	dueExtract = "extract:" // before a session id: memories of one that was reset without them
 	dueEvicted = "evicted:" // before an overlay: what it took out of the view unread
 	dueAgain   = "again"    // a summary that an extract stands in for
-	dueDigest  = "digest"   // tell the agent which words are new
 )
 
 // coreKinds and coreReports are the kinds of due work and of outbox rows that no room may have.
 var (
-	coreKinds   = []string{dueRun, dueReset, dueOutbox, dueExtract, dueEvicted, dueAgain, dueWords, dueIndex, dueDigest}
+	coreKinds   = []string{dueRun, dueReset, dueOutbox, dueExtract, dueEvicted, dueAgain}
 	coreReports = []string{outFacts, outArchive}
 )
 
@@ -146,12 +145,6 @@ func (s *Session) Wake(ctx context.Context) error {
 			err = s.evictedDue(ctx, r.Text(0), r.Text(1))
 		case dueAgain:
 			err = s.queueAgain(ctx, r.Text(1))
-		case dueWords:
-			err = s.readQuietly(ctx)
-		case dueIndex:
-			err = s.indexQuietly(ctx)
-		case dueDigest:
-			err = s.digestDue(ctx)
 		default:
 			err = s.wakeRooms(ctx, kind)
 		}
@@ -269,11 +262,11 @@ func (s *Session) report(ctx context.Context) {
 	case len(rows) == outboxPage: // there may be more
 		next = s.dueStmt(dueOutbox, s.Runtime.Now(), "")
 	}
-	if err := s.DB.Tx(ctx, append(append(told, next), s.digestStmts()...)); err != nil {
+	if err := s.DB.Tx(ctx, append(append(told, next), s.toldStmts()...)); err != nil {
 		s.warn("clear outbox", err)
 		return
 	}
-	s.digestNow(ctx)
+	s.toldRooms(ctx)
 }
 
 // tellSoon tells the agent behind what the caller waits for.

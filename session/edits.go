@@ -12,10 +12,8 @@ import (
 
 // reading is what this life keeps of what it read, so as not to read it again.
 type reading struct {
-	laid    atomic.Pointer[edits]  // what is shown of overlays, as far as they were read
-	counted atomic.Pointer[sizeOf] // messages of the conversation, at some time
-	lately  atomic.Pointer[lately] // what the last recall read, where it is short
-	indexed atomic.Bool            // all messages are in the index of words
+	laid    atomic.Pointer[edits] // what is shown of overlays, as far as they were read
+	descent descent               // what the session continues, as a branch
 }
 
 // edits is what overlays put in the place of messages, resolved to positions.

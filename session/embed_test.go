@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -143,9 +144,9 @@ func TestNoVectors(t *testing.T) {
 func TestRecallByVectors(t *testing.T) {
 	e := &senses{model: "a"}
 	h, _ := embedded(t, e)
-	ask := func(query string) session.Recalled {
+	ask := func(query string) search.Recalled {
 		t.Helper()
-		r, err := h.Recall(t.Context(), session.Wanted{Query: query, K: 5})
+		r, err := h.Recall(t.Context(), search.Wanted{Query: query, K: 5})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -155,7 +156,7 @@ func TestRecallByVectors(t *testing.T) {
 	if len(found.Results) == 0 || !strings.Contains(found.Results[0].Text, "automobile") || found.Verdict != "weak" || found.Vectors != "used" {
 		t.Errorf("%+v", found)
 	}
-	if late, err := h.Recall(t.Context(), session.Wanted{Query: "car", Since: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)}); err != nil || len(late.Results) > 0 {
+	if late, err := h.Recall(t.Context(), search.Wanted{Query: "car", Since: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)}); err != nil || len(late.Results) > 0 {
 		t.Errorf("%+v, %v", late, err)
 	}
 	if words := ask("Mara baker"); words.Verdict != "confident" || words.Vectors != "" {
@@ -189,7 +190,7 @@ func TestVectorsRest(t *testing.T) {
 	h, c := embedded(t, e)
 	e.asked = 0
 	for range 5 {
-		if _, err := h.Recall(t.Context(), session.Wanted{Query: "the car of the physician"}); err != nil {
+		if _, err := h.Recall(t.Context(), search.Wanted{Query: "the car of the physician"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -198,11 +199,11 @@ func TestVectorsRest(t *testing.T) {
 	}
 	e.fails = false
 	c.advance(-24 * time.Hour) // it was ahead
-	if r, err := h.Recall(t.Context(), session.Wanted{Query: "the car of the physician"}); err != nil || r.Vectors != "used" {
+	if r, err := h.Recall(t.Context(), search.Wanted{Query: "the car of the physician"}); err != nil || r.Vectors != "used" {
 		t.Errorf("%+v, %v", r, err)
 	}
 	c.advance(24*time.Hour + 2*time.Minute)
-	if r, err := h.Recall(t.Context(), session.Wanted{Query: "the car of the physician"}); err != nil || r.Vectors != "used" {
+	if r, err := h.Recall(t.Context(), search.Wanted{Query: "the car of the physician"}); err != nil || r.Vectors != "used" {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

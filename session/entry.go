@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/blocks"
 )
 
 // Entry returns one entry of the conversation with its large blocks, those of sessions before a
@@ -28,8 +29,8 @@ func (s *Session) Entry(ctx context.Context, id tidemark.EntryID) (tidemark.Entr
 	if !ours {
 		return tidemark.Entry{}, fmt.Errorf("entry %s: %w", id, tidemark.ErrNotFound)
 	}
-	if e.Kind == tidemark.KindMessage && bytes.Contains(e.Payload, []byte(blobField)) {
-		m, err := s.message(ctx, e)
+	if e.Kind == tidemark.KindMessage && bytes.Contains(e.Payload, []byte(blocks.Field)) {
+		m, err := s.blocks.Message(ctx, e)
 		if err != nil {
 			return e, err
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/tidemark-ai/tidemark/episodes"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	episodic "github.com/tidemark-ai/tidemark/room/episodes"
+	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -327,7 +328,7 @@ func TestEpisodesAndReset(t *testing.T) {
 	d := newScribe(t, wide, 3_000)
 	d.work("expl the gauge", "look 900", "end the gauge of the harbour shows a zebrafish", "act it: the gauge", "look 900", "end")
 	d.work("look 300")
-	found, err := d.Recall(t.Context(), session.Wanted{Query: "zebrafish"})
+	found, err := d.Recall(t.Context(), search.Wanted{Query: "zebrafish"})
 	if err != nil || len(found.Results) == 0 || !strings.Contains(found.Results[0].Text, "harbour") {
 		t.Errorf("%+v, %v", found.Results, err)
 	}

@@ -2,18 +2,16 @@ package session
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"time"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/host"
-	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/room"
 	"github.com/tidemark-ai/tidemark/room/approvals"
 	episodic "github.com/tidemark-ai/tidemark/room/episodes"
 	"github.com/tidemark-ai/tidemark/room/outbound"
 	"github.com/tidemark-ai/tidemark/room/reflection"
+	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/room/sittings"
 	"github.com/tidemark-ai/tidemark/room/snapshots"
 	"github.com/tidemark-ai/tidemark/room/spool"
@@ -22,20 +20,11 @@ import (
 	"github.com/tidemark-ai/tidemark/room/vectors"
 )
 
-// RowsOf is the positions that a recall looks between for its times.
-func (s *Session) RowsOf(ctx context.Context, w Wanted) (from, to int64, whole bool, err error) {
-	r, err := s.rowsOf(ctx, w)
-	if err != nil || r == nil {
-		return 0, 0, false, err
-	}
-	return r.from, r.to, r.whole, nil
-}
-
 // MigrateAll makes the tables that sessions make with the first of what they hold, too.
 func MigrateAll(ctx context.Context, db tidemark.DB) (*host.Log, error) {
 	log, err := Migrate(ctx, db)
 	all := slices.Clone(coreTables)
-	for _, r := range []room.Tabler{&outbound.Room{}, &task.Room{}, &approvals.Room{}, &episodic.Room{}, &toolset.Room{}, &snapshots.Room{}, &snapshots.Merges{}, &spool.Room{}, &vectors.Room{}, &sittings.Room{}, &reflection.Room{}} {
+	for _, r := range []room.Tabler{&search.Pieces{}, &search.Skips{}, &outbound.Room{}, &task.Room{}, &approvals.Room{}, &episodic.Room{}, &toolset.Room{}, &snapshots.Room{}, &snapshots.Merges{}, &spool.Room{}, &vectors.Room{}, &sittings.Room{}, &reflection.Room{}} {
 		all = append(all, r.Tables())
 	}
 	for _, t := range all {
@@ -44,31 +33,4 @@ func MigrateAll(ctx context.Context, db tidemark.DB) (*host.Log, error) {
 		}
 	}
 	return log, err
-}
-
-// Skips returns the newest turns that recall leaves out, newest first.
-func (s *Session) Skips(ctx context.Context, limit int) ([]SkippedTurn, error) {
-	there, err := s.made.Has(ctx, skipTables)
-	if err != nil || !there {
-		return nil, err
-	}
-	rows, err := s.DB.Query(ctx, `SELECT at, ids, bytes FROM skips WHERE key = ? AND state = ? ORDER BY at DESC, run DESC LIMIT ?`, string(s.Key), skipSkipped, min(limit, maxSkipped))
-	if err != nil {
-		return nil, fmt.Errorf("list skipped turns: %w", err)
-	}
-	out := make([]SkippedTurn, len(rows))
-	for i, r := range rows {
-		out[i] = SkippedTurn{At: time.UnixMilli(r.Int(0)).UTC(), Bytes: r.Int(2)}
-		if err := json.Unmarshal(r.Bytes(1), &out[i].Entries); err != nil {
-			return nil, fmt.Errorf("list skipped turns: %w", err)
-		}
-	}
-	return out, nil
-}
-
-// SkippedTurn is a turn that recall leaves out.
-type SkippedTurn struct {
-	At      time.Time          `json:"at"`
-	Entries []tidemark.EntryID `json:"entries"`
-	Bytes   int64              `json:"bytes"`
 }

@@ -103,8 +103,7 @@ const helpTool = "tool_help"
 
 // builtin reports a tool of ours: rules may name it, the default is for tools of others.
 func (s *Session) builtin(name string) bool {
-	_, ours := own(name)
-	return ours || roomTool(name) || name == room.DelegateTool || name == helpTool || s.agents(name)
+	return roomTool(name) || name == room.DelegateTool || name == helpTool || s.agents(name)
 }
 
 // park has a room ask about the calls that wait and lets the run rest.

@@ -94,7 +94,7 @@ func (g Guest) Messages(ctx context.Context, ids []tidemark.EntryID, each func(t
 			if !mine || e.Kind != tidemark.KindMessage {
 				continue
 			}
-			m, err := g.s.message(ctx, e)
+			m, err := g.s.blocks.Message(ctx, e)
 			if err != nil {
 				return err
 			}

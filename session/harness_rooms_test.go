@@ -3,9 +3,12 @@ package session_test
 import (
 	"context"
 	"io"
+	"slices"
 	"testing"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/recall"
 	"github.com/tidemark-ai/tidemark/room"
 	"github.com/tidemark-ai/tidemark/room/approvals"
 	"github.com/tidemark-ai/tidemark/room/delegation"
@@ -15,6 +18,7 @@ import (
 	"github.com/tidemark-ai/tidemark/room/outbound"
 	"github.com/tidemark-ai/tidemark/room/pager"
 	"github.com/tidemark-ai/tidemark/room/reflection"
+	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/room/sittings"
 	"github.com/tidemark-ai/tidemark/room/snapshots"
 	"github.com/tidemark-ai/tidemark/room/spool"
@@ -27,7 +31,7 @@ import (
 
 // rooms makes the rooms of the session.
 func (h *harness) rooms() []room.Maker {
-	out := append(snapshots.Makers(), outbound.Make(h.courier), occasion.Make(h.courier != nil), task.Make(h.taskState), spool.Make, toolset.Make, pager.Make, approvals.Make(h.approvals), episodic.Make, delegation.Make(h.delegation), errand.Make)
+	out := append(slices.Concat(finding, snapshots.Makers()), outbound.Make(h.courier), occasion.Make(h.courier != nil), task.Make(h.taskState), spool.Make, toolset.Make, pager.Make, approvals.Make(h.approvals), episodic.Make, delegation.Make(h.delegation), errand.Make)
 	if h.embedder != nil {
 		out = append(out, vectors.Make(h.embedder))
 	}
@@ -46,6 +50,29 @@ func (h *harness) Task(ctx context.Context) (task.View, error) { return h.card()
 // ChangeTask changes it.
 func (h *harness) ChangeTask(ctx context.Context, ch task.Change, o tidemark.Origin) (task.View, error) {
 	return h.card().Change(ctx, ch, o)
+}
+
+// Recall, Search and Answer are of the room that finds.
+func (h *harness) Recall(ctx context.Context, w search.Wanted) (search.Recalled, error) {
+	return findIn(h.t, h.Session).Recall(ctx, w)
+}
+
+func (h *harness) Search(ctx context.Context, query string, limit int) ([]search.Found, error) {
+	return findIn(h.t, h.Session).Search(ctx, query, limit)
+}
+
+func (h *harness) Answer(ctx context.Context, ask recall.Ask) (recall.Answer, error) {
+	return findIn(h.t, h.Session).Answer(ctx, ask)
+}
+
+// NoteRecall tells how a recall went.
+func (h *harness) NoteRecall(ctx context.Context, by string, found search.Recalled) {
+	findIn(h.t, h.Session).Note(ctx, by, found)
+}
+
+func findIn(t testing.TB, s *session.Session) *search.Room {
+	t.Helper()
+	return roomOf[*search.Room](t, s)
 }
 
 // Approvals, Decide and Relay are of the room that asks the owner.
@@ -147,7 +174,7 @@ func (h *harness) places() *snapshots.Room { return roomOf[*snapshots.Room](h.t,
 
 func (h *harness) carry() *snapshots.Carry { return roomOf[*snapshots.Carry](h.t, h.Session) }
 
-func roomOf[T any](t *testing.T, s *session.Session) T {
+func roomOf[T any](t testing.TB, s *session.Session) T {
 	t.Helper()
 	r, ok := session.Room[T](s)
 	if !ok {
@@ -162,4 +189,21 @@ func (h *harness) card() *task.Room {
 		h.t.Fatal("the session has no room for its task")
 	}
 	return r
+}
+
+// skipped returns the messages of the newest turns that recall leaves out, the newest first.
+func (h *harness) skipped(limit int) (turns [][]tidemark.EntryID) {
+	h.t.Helper()
+	rows, err := h.db.Query(h.t.Context(), `SELECT ids FROM skips WHERE key = ? AND state = 'skipped' ORDER BY at DESC, run DESC LIMIT ?`, string(h.key), limit)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	for _, r := range rows {
+		var ids []tidemark.EntryID
+		if err := json.Unmarshal(r.Bytes(0), &ids); err != nil {
+			h.t.Fatal(err)
+		}
+		turns = append(turns, ids)
+	}
+	return turns
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/blocks"
 	"github.com/tidemark-ai/tidemark/compaction"
 )
 
@@ -24,16 +25,6 @@ func withoutReplaced(m tidemark.Message, replaced []compaction.Placed) tidemark.
 		}
 	}
 	return m
-}
-
-// largeBlocks returns the blocks of a stored message that stand in the bucket, and what they weigh.
-func largeBlocks(m tidemark.Message) (blocks []int, bytes int64) {
-	for i, b := range m.Content {
-		if ref, ok := reference(b); ok {
-			blocks, bytes = append(blocks, i), bytes+int64(ref.Bytes)
-		}
-	}
-	return blocks, bytes
 }
 
 const (
@@ -104,7 +95,7 @@ func (s *Session) lighten(ctx context.Context, r *run, spare int) error {
 	if err != nil {
 		return err
 	}
-	entries, _, _, err := s.stored(ctx, r.Log, layout)
+	entries, _, _, err := s.kept(ctx, r.Log, layout)
 	if !errors.Is(err, errHeavy) {
 		return err
 	}
@@ -138,7 +129,7 @@ func (s *Session) lighten(ctx context.Context, r *run, spare int) error {
 func noteBlocks(e compaction.Visible) (edits []tidemark.Edit, bytes int64) {
 	const least = 4 << 10
 	for i, b := range e.Message.Content {
-		ref, stored := reference(b)
+		ref, stored := blocks.Reference(b)
 		switch b.Type {
 		case tidemark.TypeToolUse, tidemark.TypeThinking, tidemark.TypeRedactedThinking:
 			continue
@@ -154,7 +145,7 @@ func noteBlocks(e compaction.Visible) (edits []tidemark.Edit, bytes int64) {
 			continue
 		}
 		note := fmt.Sprintf("[A block of type %q and %d bytes stood here. It is in entry %s.]", b.Type, ref.Bytes, e.ID)
-		edits, bytes = append(edits, tidemark.Edit{From: e.ID, Block: i + 1, Blocks: []tidemark.Block{noteFor(b, note)}}), bytes+int64(ref.Bytes)
+		edits, bytes = append(edits, tidemark.Edit{From: e.ID, Block: i + 1, Blocks: []tidemark.Block{blocks.Note(b, note)}}), bytes+int64(ref.Bytes)
 	}
 	return edits, bytes
 }

@@ -2,16 +2,14 @@ package session
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"iter"
-	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/blocks"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/clip"
@@ -53,10 +51,10 @@ func (s *Session) messages(ctx context.Context, log string, r host.Range) iter.S
 // whole brings an entry's large blocks back: of one entry at a time, since a page of them may be larger
 // than the memory.
 func (s *Session) whole(ctx context.Context, e tidemark.Entry) (tidemark.Entry, error) {
-	if !bytes.Contains(e.Payload, []byte(blobField)) {
+	if !bytes.Contains(e.Payload, []byte(blocks.Field)) {
 		return e, nil
 	}
-	m, err := s.message(ctx, e)
+	m, err := s.blocks.Message(ctx, e)
 	if err != nil {
 		return tidemark.Entry{}, err
 	}
@@ -156,127 +154,6 @@ func (s *Session) Acts(ctx context.Context, before int64, limit int) ([]tidemark
 	return out, err
 }
 
-// Found is a message that a search found.
-type Found struct {
-	Entry   tidemark.EntryID `json:"id"`
-	Session string           `json:"sessionId"`
-	At      time.Time        `json:"at"`
-	Role    tidemark.Role    `json:"role"`
-	From    string           `json:"from"`
-	Text    string           `json:"text"` // around the words that were found
-}
-
-// Search finds messages of the conversation by words, sessions before a reset included, best
-// first.
-func (s *Session) Search(ctx context.Context, query string, limit int) ([]Found, error) {
-	terms := s.Stemmer.Terms(query)
-	if len(terms) == 0 {
-		return nil, fmt.Errorf("search: the query has no words: %w", tidemark.ErrInvalid)
-	}
-	if err := s.allReady(ctx); err != nil {
-		return nil, err
-	}
-	const maxTerms = 32
-	terms = terms[:min(len(terms), maxTerms)]
-	limit = min(max(limit, 1), 100)
-	l, err := s.reach(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("search: %w", err)
-	}
-	homes, _ := l.homes(s)
-	match := matchHomes(homes, terms...)
-	within, args := s.within(l, "e")
-	rows, err := s.DB.Query(ctx, `SELECT e.seq FROM words JOIN entries e ON e.seq = words.rowid
-		WHERE words MATCH ? AND `+within+` ORDER BY bm25(words, 0.0, 1.0) LIMIT ?`, append(append([]any{match}, args...), limit)...)
-	if err != nil {
-		return nil, fmt.Errorf("search: %w", err)
-	}
-	deep, err := s.piecesWith(ctx, l, match, 0, 1<<53)
-	if err != nil {
-		return nil, err
-	}
-	seqs := slices.Sorted(maps.Keys(deep)) // what only a long text has stands behind the others
-	for i := len(rows) - 1; i >= 0; i-- {
-		seqs = slices.Insert(slices.DeleteFunc(seqs, func(seq int64) bool { return seq == rows[i].Int(0) }), 0, rows[i].Int(0))
-	}
-	var out []Found
-	for _, seq := range seqs[:min(len(seqs), limit)] {
-		entries, err := s.log.Payloads(ctx, []int64{seq})
-		if err != nil {
-			return nil, err
-		}
-		err = s.texts(ctx, entries, deep, func(e tidemark.Entry, role tidemark.Role, p piece) {
-			out = append(out, Found{Entry: e.ID, Session: e.Log, At: e.At, Role: role, From: e.Origin.From, Text: snippet(p.text, terms, 300)})
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
-}
-
-// snippet returns the part of a text where most of the terms stand together, the longest counting most: a
-// name whole is worth more than its parts elsewhere.
-func snippet(text string, terms []string, around int) string {
-	lower := strings.ToLower(text)
-	if len(lower) != len(text) { // places in one are not places in the other
-		lower = text
-	}
-	return snippetAt(text, max(0, densest(lower, terms, around)), around)
-}
-
-// snippetAt is the text around a place.
-func snippetAt(text string, at, around int) string {
-	from, to := max(0, at-around), min(len(text), at+around)
-	out := strings.ToValidUTF8(text[from:to], "")
-	if from > 0 {
-		out = "…" + out
-	}
-	if to < len(text) {
-		out += "…"
-	}
-	return out
-}
-
-// densest returns where a term stands about which most of them do, or -1. A long term counts more, and one
-// that stands everywhere less.
-func densest(lower string, terms []string, around int) int {
-	const mostTerms, mostPlaces = 12, 16 // that are looked at
-	type term struct {
-		text  string
-		worth float64
-	}
-	var list []term
-	for _, t := range terms {
-		if n := strings.Count(lower, t); n > 0 && t != "" {
-			list = append(list, term{t, float64(len(t)) / float64(n)})
-		}
-	}
-	slices.SortStableFunc(list, func(a, b term) int { return cmp.Compare(b.worth, a.worth) })
-	list = list[:min(len(list), mostTerms)]
-	best, most := -1, 0.0
-	for _, t := range list {
-		for from, n := 0, 0; n < mostPlaces; n++ {
-			i := strings.Index(lower[from:], t.text)
-			if i < 0 {
-				break
-			}
-			i += from
-			part, sum := lower[max(0, i-around):min(len(lower), i+around)], 0.0
-			for _, o := range list {
-				if strings.Contains(part, o.text) {
-					sum += o.worth
-				}
-			}
-			if sum > most {
-				best, most = i, sum
-			}
-			from = i + len(t.text)
-		}
-	}
-	return best
-}
-
 // ReadEntry returns a page of the text of a message of this conversation, from an offset in bytes on, and says where
 // the next begins.
 func (s *Session) ReadEntry(ctx context.Context, id tidemark.EntryID, offset int) (string, error) {
@@ -284,7 +161,7 @@ func (s *Session) ReadEntry(ctx context.Context, id tidemark.EntryID, offset int
 	if err != nil {
 		return "", err
 	}
-	text, size := textAt(m, max(offset, 0), toolPage)
+	text, size := room.TextAt(m, max(offset, 0), toolPage)
 	if offset < 0 || offset > size {
 		return "", fmt.Errorf("offset %d: the entry has %d bytes: %w", offset, size, tidemark.ErrInvalid)
 	}

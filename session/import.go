@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/blocks"
 	"github.com/tidemark-ai/tidemark/room"
 )
 
@@ -193,7 +194,7 @@ func (m *importer) one(ctx context.Context, in Imported) error {
 	m.chain, m.done = e.Chain, m.done+1
 	m.stmts = append(m.stmts, stmts...)
 	m.count++
-	m.bytes += max(len(e.Payload), min(weight(in.Message), spillBytes)) // of what is compressed or in the bucket, the words are here
+	m.bytes += max(len(e.Payload), min(weight(in.Message), blocks.SpillBytes)) // of what is compressed or in the bucket, the words are here
 	m.size += e.Tokens
 	if m.bytes > importBytes || m.count >= 200 {
 		return m.flush(ctx)

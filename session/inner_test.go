@@ -1,18 +1,18 @@
 package session
 
 import (
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/host/hosttest"
+	"github.com/tidemark-ai/tidemark/room"
+	"github.com/tidemark-ai/tidemark/room/search"
 )
 
 // bare opens a session that answers nobody.
 func bare(t *testing.T) *Session {
 	t.Helper()
-	s, err := Open(t.Context(), Config{Key: "agent:main:main", DB: hosttest.DB(t), Runtime: hosttest.Runtime(t)})
+	s, err := Open(t.Context(), Config{Key: "agent:main:main", DB: hosttest.DB(t), Runtime: hosttest.Runtime(t), Rooms: []room.Maker{search.Make}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,18 +33,4 @@ func (s *Session) logged(t *testing.T, from, text string) tidemark.EntryID {
 		t.Fatal(err)
 	}
 	return id
-}
-
-// FuzzQuoted: no text ends its quotation.
-func FuzzQuoted(f *testing.F) {
-	f.Add("a\r\nb\u2028c\vd")
-	f.Fuzz(func(t *testing.T, text string) {
-		s := &Session{}
-		s.now.Store(&Settings{Zone: time.UTC})
-		for i, line := range strings.FieldsFunc(s.pushed(Recollection{Text: text}), func(r rune) bool { return strings.ContainsRune("\n\r\v\f\u0085\u2028\u2029", r) }) {
-			if i > 0 && !strings.HasPrefix(line, "| ") || strings.Contains(line, "<system-reminder") {
-				t.Errorf("line %d is %q", i, line)
-			}
-		}
-	})
 }

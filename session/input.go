@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/blocks"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/room"
 )
@@ -47,10 +48,10 @@ type Receipt struct {
 const (
 	maxInputID  = 200
 	maxQueued   = 20_000
-	maxTaken    = 64        // inputs that one model call takes up
-	MaxMessage  = 24 << 20  // bytes of one message
-	maxCommand  = 4_000     // bytes of a command's text
-	maxInputLen = 1_800_000 // bytes of a message in the database; larger blocks stand in the bucket
+	maxTaken    = 64              // inputs that one model call takes up
+	MaxMessage  = blocks.MaxBytes // bytes of one message
+	maxCommand  = 4_000           // bytes of a command's text
+	maxInputLen = 1_800_000       // bytes of a message in the database; larger blocks stand in the bucket
 )
 
 // Post makes an input durable before anything else happens, and starts a turn if none is in work.
@@ -257,7 +258,7 @@ func (s *Session) encodeInput(ctx context.Context, in Input) (string, tidemark.T
 		return mustJSON(in.Text), 0, nil
 	}
 	tokens := tidemark.Estimate(in.Message)
-	m, err := s.spill(ctx, in.Message)
+	m, err := s.blocks.Spill(ctx, in.Message)
 	if err != nil {
 		return "", 0, err
 	}
@@ -333,12 +334,12 @@ func (s *Session) takeStmts(ctx context.Context, r *run, q []queued, chain tidem
 			origin.From = tidemark.FromPerson
 		}
 		e := tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(in.At)), Kind: tidemark.KindMessage, At: in.At, Tokens: in.Tokens, Origin: origin}
-		full, err := s.hydrate(ctx, m) // it was spilled when it came
+		full, err := s.blocks.Read(ctx, m) // it was spilled when it came
 		if err != nil {
 			return nil, fmt.Errorf("take input %s: %w", in.ID, err)
 		}
 		if tries, _ := s.stalled(); tries+1 < lostTries && r.owner != "" { // who stops it does not wait
-			if _, err := s.noted(m, full, in.ID); err != nil {
+			if _, err := s.blocks.Noted(m, full, in.ID); err != nil {
 				return nil, err
 			}
 		}

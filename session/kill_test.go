@@ -153,7 +153,7 @@ func (h *harness) playUntilDeath(m *mortal) []string {
 	life, stop := context.WithCancel(context.Background())
 	h.stop = stop
 	h.t.Cleanup(stop)
-	s, err := session.Open(life, session.Config{Key: h.key, DB: m, Blobs: h.blobs, Provider: h.model, Agent: h.agent, Runtime: h.rt,
+	s, err := session.Open(life, session.Config{Rooms: finding, Key: h.key, DB: m, Blobs: h.blobs, Provider: h.model, Agent: h.agent, Runtime: h.rt,
 		Settings: session.Settings{Model: "test", Window: small.Window, Reserve: small.Reserve, Keep: small.Keep}})
 	if err != nil {
 		return nil // killed while it opened

@@ -19,7 +19,7 @@ import (
 // descent is what a session knows of what it continues. Logs never change where they begin, so it is read once.
 type descent struct {
 	bases   atomic.Pointer[basesOf]
-	lineage atomic.Pointer[lineage]
+	lineage atomic.Pointer[room.Lineage]
 }
 
 type basesOf struct {
@@ -67,32 +67,23 @@ func (s *Session) ofHistory(ctx context.Context, log string, e tidemark.Entry) (
 	return slices.ContainsFunc(bases, func(b host.Segment) bool { return b.Log == e.Log && e.Seq <= b.To }), err
 }
 
-// lineage is all that a session of several logs has a part in: each up to where a branch of it begins.
-type lineage struct {
-	logs   string // JSON object from log to position
-	upTo   map[string]int64
-	own    map[string]bool // those of its own key
-	keys   []string        // of sessions that they are of, its own first
-	single bool            // only logs of its own key, whole: nothing need be asked of single messages
-}
-
 // maxReach bounds the logs of a lineage.
 const maxReach = 10_000
 
 // reach returns what the session may look into: its own logs, and what they continue.
-func (s *Session) reach(ctx context.Context) (*lineage, error) {
+func (s *Session) reach(ctx context.Context) (*room.Lineage, error) {
 	if l := s.descent.lineage.Load(); l != nil {
 		return l, nil
 	}
 	if Tracked(s.Key) {
-		return &lineage{single: true}, nil
+		return s.single(), nil
 	}
 	based, err := s.DB.Query(ctx, `SELECT 1 FROM logs WHERE key = ? AND base_log <> '' LIMIT 1`, string(s.Key))
 	if err != nil {
 		return nil, fmt.Errorf("read lineage of %s: %w", s.Key, err)
 	}
 	if len(based) == 0 { // nor will it be: only a new key begins at a base, see [Session.forget]
-		l := &lineage{single: true, keys: []string{string(s.Key)}}
+		l := s.single()
 		s.descent.lineage.Store(l)
 		return l, nil
 	}
@@ -104,28 +95,33 @@ func (s *Session) reach(ctx context.Context) (*lineage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read lineage of %s: %w", s.Key, err)
 	}
-	l := &lineage{upTo: map[string]int64{}, own: map[string]bool{}, keys: []string{string(s.Key)}}
+	l := &room.Lineage{Key: s.Key, Ends: ends(s.Key), UpTo: map[string]int64{}, Own: map[string]bool{}, Keys: []string{string(s.Key)}}
 	for _, r := range rows {
-		l.upTo[r.Text(0)] = r.Int(1)
+		l.UpTo[r.Text(0)] = r.Int(1)
 		if r.Text(2) == string(s.Key) {
-			l.own[r.Text(0)] = true
+			l.Own[r.Text(0)] = true
 		}
-		if !slices.Contains(l.keys, r.Text(2)) {
-			l.keys = append(l.keys, r.Text(2))
+		if !slices.Contains(l.Keys, r.Text(2)) {
+			l.Keys = append(l.Keys, r.Text(2))
 		}
 	}
-	l.logs = mustJSON(l.upTo)
+	l.Logs = mustJSON(l.UpTo)
 	// A reset makes a log that is not among these: the next life, or the reset itself, reads them again.
 	s.descent.lineage.Store(l)
 	return l, nil
 }
 
-// reachOf is reach for a search, which may want what the session said itself alone.
-func (s *Session) reachOf(ctx context.Context, w Wanted) (*lineage, error) {
-	if w.Own {
-		return &lineage{single: true}, nil
+// lineage is reach for a search, which may want what the session said itself alone.
+func (s *Session) lineage(ctx context.Context, own bool) (*room.Lineage, error) {
+	if own {
+		return s.single(), nil
 	}
 	return s.reach(ctx)
+}
+
+// single is the lineage of a session whose logs continue none.
+func (s *Session) single() *room.Lineage {
+	return &room.Lineage{Key: s.Key, Ends: ends(s.Key), Keys: []string{string(s.Key)}, Single: true}
 }
 
 // forget drops what is known of the descent, when the session has another log.
@@ -134,40 +130,14 @@ func (s *Session) forget() {
 	s.descent.lineage.Store(nil)
 }
 
-// within is the condition that entries under an alias are of what the session may look into.
-func (s *Session) within(l *lineage, alias string) (sql string, args []any) {
-	if l.single {
-		return alias + `.log IN (SELECT id FROM logs WHERE key BETWEEN ? AND ?)`, s.ends()
-	}
-	return alias + `.log IN (SELECT key FROM json_each(?)) AND ` + l.before(alias), []any{l.logs, l.logs}
-}
-
-// before is the part of within that says up to where: it needs no index.
-func (l *lineage) before(alias string) string {
-	return alias + `.seq <= coalesce(json_extract(?, '$."' || ` + alias + `.log || '"'), 0)`
-}
-
-// homes are the words in the index that messages of the lineage stand under: those that are found, and those of turns
-// that are skipped.
-func (l *lineage) homes(s *Session) (found, skipped []string) {
-	if l.single {
-		return []string{s.home()}, []string{s.skippedHome()}
-	}
-	for _, key := range l.keys {
-		h := homeOfKey(tidemark.Key(key))
-		found, skipped = append(found, h), append(skipped, "x"+h[1:])
-	}
-	return found, skipped
-}
-
 // reaches reports whether an entry is of what the session may look into: no branch reads what another said since.
 func (s *Session) reaches(ctx context.Context, e tidemark.Entry) (bool, error) {
 	l, err := s.reach(ctx)
 	if err != nil {
 		return false, err
 	}
-	if !l.single {
-		return e.Seq <= l.upTo[e.Log], nil
+	if !l.Single {
+		return e.Seq <= l.UpTo[e.Log], nil
 	}
 	i, err := s.log.Info(ctx, e.Log)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/room"
 	"github.com/tidemark-ai/tidemark/room/outbound"
+	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
@@ -98,7 +99,7 @@ func (h *harness) playTalkUntilDeath(m *mortal) {
 	life, stop := context.WithCancel(context.Background())
 	h.stop = stop
 	h.t.Cleanup(stop)
-	s, err := session.Open(life, session.Config{Key: h.key, DB: m, Blobs: h.blobs, Provider: h.model, Agent: h.agent, Runtime: h.rt, Rooms: []room.Maker{outbound.Make(h.courier)},
+	s, err := session.Open(life, session.Config{Key: h.key, DB: m, Blobs: h.blobs, Provider: h.model, Agent: h.agent, Runtime: h.rt, Rooms: []room.Maker{search.Make, outbound.Make(h.courier)},
 		Settings: session.Settings{Model: "test", Window: small.Window, Reserve: small.Reserve, Keep: small.Keep}})
 	if err != nil {
 		return // killed while it opened

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -48,7 +49,7 @@ func TestOwnResults(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := d.Recall(t.Context(), session.Wanted{Query: query, K: 20})
+		got, err := d.Recall(t.Context(), search.Wanted{Query: query, K: 20})
 		if err != nil {
 			t.Fatal(err)
 		}

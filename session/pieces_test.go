@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -31,7 +32,7 @@ func TestDeepBesideLonger(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, w := range map[string]session.Wanted{
+	for name, w := range map[string]search.Wanted{
 		"all days": {Query: "falcon"},
 		"since":    {Query: "falcon", Since: at(1)},
 		"until":    {Query: "falcon", Until: at(0)},
@@ -104,11 +105,11 @@ func TestDamagedPiece(t *testing.T) {
 	for _, of := range []string{` WHERE at > 0`, ``} { // the beginning is read in place of the others
 		for _, query := range []string{"walnut key PQ-7781", "walnut place 69993"} {
 			h.exec(`UPDATE pieces SET text = x'00112233'` + of)
-			got, err := h.Recall(t.Context(), session.Wanted{Query: query})
+			got, err := h.Recall(t.Context(), search.Wanted{Query: query})
 			if err != nil || len(got.Results) == 0 || query != "walnut place 69993" && !strings.Contains(got.Results[0].Text, "PQ-7781") {
 				t.Fatalf("%q: %+v, %v", query, got, err)
 			}
-			beginning := slices.ContainsFunc(got.Results, func(r session.Recollection) bool { return strings.Contains(r.Text, "walnut stands at place 7\n") })
+			beginning := slices.ContainsFunc(got.Results, func(r search.Recollection) bool { return strings.Contains(r.Text, "walnut stands at place 7\n") })
 			if query == "walnut place 69993" && beginning != (of != "") {
 				t.Errorf("damaged%s: %+v", of, got.Results)
 			}

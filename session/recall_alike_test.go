@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/recall"
+	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -79,7 +80,7 @@ func TestRecallAlike(t *testing.T) {
 				step = 15
 			}
 			for i := 1; i <= alikes; i += step {
-				got, err := h.Recall(t.Context(), session.Wanted{Query: fmt.Sprintf(row.query, i)})
+				got, err := h.Recall(t.Context(), search.Wanted{Query: fmt.Sprintf(row.query, i)})
 				if err != nil || len(got.Results) == 0 || !strings.Contains(got.Results[0].Text, hashOf(i)) {
 					missed = append(missed, i)
 				}
@@ -98,7 +99,7 @@ func TestRecallAlike(t *testing.T) {
 func neighbourFinds(t *testing.T, h *harness, query string) (out []string) {
 	t.Helper()
 	for i := 1; i <= alikes; i += 12 {
-		got, err := h.Recall(t.Context(), session.Wanted{Query: fmt.Sprintf(query, i)})
+		got, err := h.Recall(t.Context(), search.Wanted{Query: fmt.Sprintf(query, i)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,7 +118,7 @@ func TestRecallNumberElsewhere(t *testing.T) {
 		return fmt.Sprintf("Build %d took %d seconds, the hash is %s.", i, i+alikes, hashOf(i))
 	})...)
 	for n := alikes + 1; n <= 2*alikes; n += 7 {
-		got, err := h.Recall(t.Context(), session.Wanted{Query: fmt.Sprintf("hash of build %d", n)})
+		got, err := h.Recall(t.Context(), search.Wanted{Query: fmt.Sprintf("hash of build %d", n)})
 		if err != nil || got.Verdict == recall.Confident || got.Reformulated != "" {
 			t.Errorf("build %d, which was never: %s, second %q, %d results, %v", n, got.Verdict, got.Reformulated, len(got.Results), err)
 		}
@@ -138,8 +139,8 @@ func TestRecallOften(t *testing.T) {
 		}
 		return fmt.Sprintf("line %d about gardening", i)
 	})...)
-	got, err := h.Recall(t.Context(), session.Wanted{Query: "quokka"})
-	if err != nil || !slices.ContainsFunc(got.Results, func(r session.Recollection) bool { return r.Text == answer }) {
+	got, err := h.Recall(t.Context(), search.Wanted{Query: "quokka"})
+	if err != nil || !slices.ContainsFunc(got.Results, func(r search.Recollection) bool { return r.Text == answer }) {
 		t.Errorf("%d results without it, %v", len(got.Results), err)
 	}
 }

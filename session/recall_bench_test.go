@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark/host/hosttest"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -20,7 +21,7 @@ func BenchmarkRecall(b *testing.B) {
 	const length = 5000
 	life, stop := context.WithCancel(context.Background())
 	b.Cleanup(stop)
-	s, err := session.Open(life, session.Config{Key: "agent:main:main", DB: hosttest.DB(b), Blobs: hosttest.Blobs(b), Provider: &model{}, Agent: &fakeAgent{}, Runtime: hosttest.Runtime(b),
+	s, err := session.Open(life, session.Config{Rooms: finding, Key: "agent:main:main", DB: hosttest.DB(b), Blobs: hosttest.Blobs(b), Provider: &model{}, Agent: &fakeAgent{}, Runtime: hosttest.Runtime(b),
 		Settings: session.Settings{Model: "test", Window: 32_000}})
 	if err != nil {
 		b.Fatal(err)
@@ -28,11 +29,11 @@ func BenchmarkRecall(b *testing.B) {
 	if _, err := s.Import(life, agentLog(length), nil); err != nil {
 		b.Fatal(err)
 	}
-	for asked := (session.Recalled{}); len(asked.Filtered) > 0 || asked.Query == ""; { // until all is in the index
-		if asked, err = s.Recall(life, session.Wanted{Query: "index"}); err != nil {
+	for asked := (search.Recalled{}); len(asked.Filtered) > 0 || asked.Query == ""; { // until all is in the index
+		if asked, err = findIn(b, s).Recall(life, search.Wanted{Query: "index"}); err != nil {
 			b.Fatal(err)
 		}
-		asked.Filtered = slices.DeleteFunc(asked.Filtered, func(f session.Filtered) bool { return f.Reason != session.NotIndexed })
+		asked.Filtered = slices.DeleteFunc(asked.Filtered, func(f search.Filtered) bool { return f.Reason != search.NotIndexed })
 	}
 	for _, kind := range []struct {
 		name string
@@ -51,7 +52,7 @@ func BenchmarkRecall(b *testing.B) {
 		b.Run(kind.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
-				if _, err := s.Recall(life, session.Wanted{Query: kind.ask(i), K: 10}); err != nil {
+				if _, err := findIn(b, s).Recall(life, search.Wanted{Query: kind.ask(i), K: 10}); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/recall"
+	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -27,7 +28,7 @@ func TestRecallChain(t *testing.T) {
 	h.told(log...)
 	for gate, want := range map[string]bool{"walnut": true, "acorn": false} {
 		for _, budget := range []tidemark.Tokens{0, 2000} {
-			got, err := h.Recall(t.Context(), session.Wanted{Query: "which code does the one carry who cares for the " + gate + " gate", Budget: budget})
+			got, err := h.Recall(t.Context(), search.Wanted{Query: "which code does the one carry who cares for the " + gate + " gate", Budget: budget})
 			if err != nil || len(got.Results) == 0 {
 				t.Fatal(err, len(got.Results))
 			}

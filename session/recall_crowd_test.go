@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -28,7 +29,7 @@ func TestRecallCrowd(t *testing.T) {
 		}
 		other.told(log...)
 		for _, query := range []string{"quokka", "what about the quokka", "gardening quokka"} {
-			got, err := h.Recall(t.Context(), session.Wanted{Query: query})
+			got, err := h.Recall(t.Context(), search.Wanted{Query: query})
 			if err != nil || len(got.Results) == 0 || got.Results[0].Text != "The quokka invoice is number 4471." {
 				t.Errorf("%d of another: %q: %+v, %v", n, query, got.Results, err)
 			}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -17,7 +18,7 @@ func TestRecallDistinct(t *testing.T) {
 		log = append(log, tidemark.NewText(tidemark.User, "Have the flashing of the roof looked at first."), tidemark.NewText(tidemark.Assistant, "Noted."))
 	}
 	h.told(append(log, tidemark.NewText(tidemark.User, "The flashing was made by Oswald in 1974, and nobody has looked at it since."))...)
-	got, err := h.Recall(t.Context(), session.Wanted{Query: "flashing looked", K: 3})
+	got, err := h.Recall(t.Context(), search.Wanted{Query: "flashing looked", K: 3})
 	if err != nil || len(got.Results) != 2 || !strings.Contains(got.Results[0].Text+got.Results[1].Text, "Oswald") {
 		t.Errorf("%+v, %v", got.Results, err)
 	}
@@ -30,7 +31,7 @@ func TestRecallDistinct(t *testing.T) {
 	if similar != 2 && similar != 1 {
 		t.Errorf("%+v", got.Filtered)
 	}
-	if got, err = h.Recall(t.Context(), session.Wanted{Query: "flashing looked", Budget: 2}); err != nil || len(got.Results) != 0 || !strings.Contains(got.Hint, "raise it") {
+	if got, err = h.Recall(t.Context(), search.Wanted{Query: "flashing looked", Budget: 2}); err != nil || len(got.Results) != 0 || !strings.Contains(got.Hint, "raise it") {
 		t.Errorf("%d results, hint %q, %v", len(got.Results), got.Hint, err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -21,11 +22,11 @@ func TestRecallEcho(t *testing.T) {
 	}
 	h.told(log...)
 	for _, query := range []string{"oven Lahti", "What does the oven from Lahti cost?", "oven of Lahti, euros"} {
-		got, err := h.Recall(t.Context(), session.Wanted{Query: query})
+		got, err := h.Recall(t.Context(), search.Wanted{Query: query})
 		if err != nil || len(got.Results) < 2 || got.Results[0].Text != said || got.Results[0].Role != tidemark.User {
 			t.Errorf("%s: %.300v, %v", query, got.Results, err)
 		}
-		got, err = beside.Recall(t.Context(), session.Wanted{Query: query})
+		got, err = beside.Recall(t.Context(), search.Wanted{Query: query})
 		if err != nil || len(got.Results) == 0 || got.Results[0].Text != said {
 			t.Errorf("the neighbour, %s: %.300v, %v", query, got.Results, err)
 		}

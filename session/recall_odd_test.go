@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/room/task"
 	"github.com/tidemark-ai/tidemark/session"
 )
@@ -33,7 +34,7 @@ func withLong(t *testing.T) (h *harness, shut *bool) {
 	h.stop()
 	life, stop := context.WithCancel(t.Context())
 	t.Cleanup(stop)
-	s, err := session.Open(life, session.Config{Key: h.key, DB: h.db, Blobs: shutBlobs{h.blobs, shut}, Provider: h.model, Agent: h.agent, Runtime: h.rt, Settings: session.Settings{Model: "test"}})
+	s, err := session.Open(life, session.Config{Rooms: finding, Key: h.key, DB: h.db, Blobs: shutBlobs{h.blobs, shut}, Provider: h.model, Agent: h.agent, Runtime: h.rt, Settings: session.Settings{Model: "test"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +49,7 @@ func withLong(t *testing.T) (h *harness, shut *bool) {
 
 func (h *harness) finds(query, text string) {
 	h.t.Helper()
-	got, err := h.Recall(h.t.Context(), session.Wanted{Query: query})
+	got, err := h.Recall(h.t.Context(), search.Wanted{Query: query})
 	if err != nil || len(got.Results) == 0 || !strings.Contains(got.Results[0].Text, text) {
 		h.t.Errorf("%q: %+v, %v", query, got.Results, err)
 	}
@@ -99,7 +100,7 @@ func TestFailureSupersedesNothing(t *testing.T) {
 	if _, err := h.ChangeTask(t.Context(), goal, tidemark.Origin{From: tidemark.FromPerson, Owner: true}); err != nil {
 		t.Fatal(err)
 	}
-	got, err := h.Recall(t.Context(), session.Wanted{Query: "staging ports ports.txt", K: 2})
+	got, err := h.Recall(t.Context(), search.Wanted{Query: "staging ports ports.txt", K: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

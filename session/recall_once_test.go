@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -19,7 +20,7 @@ func TestRecallAtOnce(t *testing.T) {
 		log = append(log, tidemark.NewText(tidemark.User, fmt.Sprintf("The keeper of gate%d is word%dx word%dy word%dz.", i, i, i, i)))
 	}
 	h.told(log...)
-	if _, err := h.Recall(t.Context(), session.Wanted{Query: "keeper of gate119", Since: time.Date(2026, 3, 1, 8, 110, 0, 0, time.UTC)}); err != nil {
+	if _, err := h.Recall(t.Context(), search.Wanted{Query: "keeper of gate119", Since: time.Date(2026, 3, 1, 8, 110, 0, 0, time.UTC)}); err != nil {
 		t.Fatal(err)
 	}
 	var group sync.WaitGroup
@@ -28,7 +29,7 @@ func TestRecallAtOnce(t *testing.T) {
 			for i := range 40 {
 				gate := (who*17 + i*7) % 120
 				since := time.Date(2026, 3, 1, 8, gate-gate%5, 0, 0, time.UTC)
-				got, err := h.Recall(t.Context(), session.Wanted{Query: fmt.Sprintf("keeper of gate%d", gate), Since: since})
+				got, err := h.Recall(t.Context(), search.Wanted{Query: fmt.Sprintf("keeper of gate%d", gate), Since: since})
 				if err != nil || len(got.Results) == 0 {
 					t.Errorf("gate %d: %d results, %v", gate, len(got.Results), err)
 					return
@@ -37,7 +38,7 @@ func TestRecallAtOnce(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if got, err := h.Recall(t.Context(), session.Wanted{Query: "keeper of gate99"}); err != nil || len(got.Results) == 0 {
+	if got, err := h.Recall(t.Context(), search.Wanted{Query: "keeper of gate99"}); err != nil || len(got.Results) == 0 {
 		t.Errorf("alone: %d results, %v", len(got.Results), err)
 	}
 }

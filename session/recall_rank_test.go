@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/recall"
+	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/room/task"
 	"github.com/tidemark-ai/tidemark/session"
 )
@@ -25,7 +26,7 @@ func TestRecallPinned(t *testing.T) {
 	_, before, ids := h.ranked("vault code of the lighthouse KX-4471-QZ")
 	h.change(task.Change{Pin: []tidemark.EntryID{ids[pinned]}, Add: []task.Added{{Kind: "goal", Text: "mend the boiler"}}})
 	for _, budget := range []tidemark.Tokens{0, 4000} {
-		got, err := h.Recall(t.Context(), session.Wanted{Query: "vault code of the lighthouse KX-4471-QZ", Budget: budget})
+		got, err := h.Recall(t.Context(), search.Wanted{Query: "vault code of the lighthouse KX-4471-QZ", Budget: budget})
 		if err != nil || got.Results[0].Text != answer || got.Results[0].Normalized != before[answer] || got.Verdict != recall.Confident {
 			t.Errorf("budget %d: %s %.300v, %v", budget, got.Verdict, got.Results, err)
 		}
@@ -63,7 +64,7 @@ func TestRecallSpeaker(t *testing.T) {
 	}
 	transcript.told(log...)
 	for name, h := range map[string]*harness{"group": group, "transcript": transcript} {
-		got, err := h.Recall(t.Context(), session.Wanted{Query: "What has Ann painted?"})
+		got, err := h.Recall(t.Context(), search.Wanted{Query: "What has Ann painted?"})
 		if err != nil || len(got.Results) < 2 || !strings.Contains(got.Results[0].Text, "old barn") {
 			t.Errorf("%s: %.600v, %v", name, got.Results, err)
 		}
@@ -74,10 +75,10 @@ func TestRecallSpeaker(t *testing.T) {
 func TestRecallWho(t *testing.T) {
 	h := newHarness(t, session.Settings{})
 	h.grouped("Ann: I am the one who likes figs most.", "Ben: I am the one who likes figs most.", "The Owner: Pay for figs.")
-	got, err := h.Recall(t.Context(), session.Wanted{Query: "who likes figs most"})
+	got, err := h.Recall(t.Context(), search.Wanted{Query: "who likes figs most"})
 	told := h.recalled(`{"query":"who likes figs most"}`)[0].Content[0].Text
 	for _, want := range []string{"[Ann +49ann] I am the one", "[Ben +49ben] I am the one", "[The Owner +49the owner] Pay"} {
-		if !slices.ContainsFunc(got.Results, func(r session.Recollection) bool { return strings.HasPrefix(r.Text, want) }) || !strings.Contains(told, "\n| "+want) {
+		if !slices.ContainsFunc(got.Results, func(r search.Recollection) bool { return strings.HasPrefix(r.Text, want) }) || !strings.Contains(told, "\n| "+want) {
 			t.Errorf("without %q: %+v, %v\n%s", want, got.Results, err, told)
 		}
 	}
@@ -95,16 +96,16 @@ func TestRecallWhole(t *testing.T) {
 	lines[9] = "Bob: It is bright at night " + strings.Repeat("and so on ", 400)
 	h.grouped(lines...)
 	for i := range 2 {
-		got, err := h.Recall(t.Context(), session.Wanted{Query: "lighthouse"})
+		got, err := h.Recall(t.Context(), search.Wanted{Query: "lighthouse"})
 		if err != nil || got.Considered < 59 || !strings.Contains(got.Results[0].Text, "lighthouse") {
 			t.Errorf("%d ranked, %.300v, %v", got.Considered, got.Results, err)
 		}
 		h.owner("The lighthouse has a new lamp.")
-		got, err = h.Recall(t.Context(), session.Wanted{Query: "lamp"})
+		got, err = h.Recall(t.Context(), search.Wanted{Query: "lamp"})
 		if err != nil || got.Considered < 61+i || !strings.Contains(got.Results[0].Text, "new lamp") {
 			t.Errorf("%d ranked, %.300v, %v", got.Considered, got.Results, err)
 		}
-		got, err = h.Recall(t.Context(), session.Wanted{Query: "lighthouse", Until: time.Date(2026, 3, 1, 8, 29, 0, 0, time.UTC)})
+		got, err = h.Recall(t.Context(), search.Wanted{Query: "lighthouse", Until: time.Date(2026, 3, 1, 8, 29, 0, 0, time.UTC)})
 		if err != nil || got.Considered != 30 {
 			t.Errorf("%d of 30 ranked, %v", got.Considered, err)
 		}
@@ -119,20 +120,16 @@ func TestRecallWholeSkipped(t *testing.T) {
 	h.say("what is a tide?")
 	h.say("what is an ebb?")
 	h.say("ok, go on")
-	skips, err := h.Skips(t.Context(), 10)
-	if err != nil || len(skips) == 0 {
-		t.Fatal(skips, err)
-	}
-	var skipped []tidemark.EntryID
-	for _, s := range skips {
-		skipped = append(skipped, s.Entries...)
+	skipped := slices.Concat(h.skipped(10)...)
+	if len(skipped) == 0 {
+		t.Fatal("no turn is skipped")
 	}
 	for _, all := range []bool{true, false} {
-		got, err := h.Recall(t.Context(), session.Wanted{Query: "tide, go on", K: 50, All: all})
+		got, err := h.Recall(t.Context(), search.Wanted{Query: "tide, go on", K: 50, All: all})
 		if err != nil || len(got.Results) == 0 {
 			t.Fatal(got, err)
 		}
-		if there := slices.ContainsFunc(got.Results, func(r session.Recollection) bool { return slices.Contains(skipped, r.ID) }); there != all {
+		if there := slices.ContainsFunc(got.Results, func(r search.Recollection) bool { return slices.Contains(skipped, r.ID) }); there != all {
 			t.Errorf("all %v: something of a skipped turn is there: %v", all, there)
 		}
 	}
@@ -147,7 +144,7 @@ func TestRecallAgentLog(t *testing.T) {
 		log = append(log, tidemark.NewText(tidemark.Assistant, "Done."))
 	}
 	h.told(log...)
-	got, err := h.Recall(t.Context(), session.Wanted{Query: "which gauge shows 7011"})
+	got, err := h.Recall(t.Context(), search.Wanted{Query: "which gauge shows 7011"})
 	if err != nil || !strings.Contains(got.Results[0].Text, "7011") || got.Considered >= len(log) {
 		t.Errorf("%d of %d ranked, %.300v, %v", got.Considered, len(log), got.Results, err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/recall"
+	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -49,7 +50,7 @@ func TestRecallOfTheTurn(t *testing.T) {
 	if !strings.HasPrefix(told, "Nothing found") || strings.Contains(told, "samovar") {
 		t.Errorf("of its own question: %s", told)
 	}
-	got, err := h.Recall(t.Context(), session.Wanted{Query: "turquoise samovar"})
+	got, err := h.Recall(t.Context(), search.Wanted{Query: "turquoise samovar"})
 	if err != nil || got.Verdict != recall.Weak || len(got.Results) == 0 || got.Results[0].Coverage != 1 {
 		t.Errorf("of what was asked: %+v, %v", got, err)
 	}
@@ -85,7 +86,7 @@ func TestRecallNoWords(t *testing.T) {
 	h := newHarness(t, session.Settings{})
 	h.say("Is the ferry here???")
 	for _, query := range []string{"🚢🚢", "the of and", "???"} {
-		got, err := h.Recall(t.Context(), session.Wanted{Query: query})
+		got, err := h.Recall(t.Context(), search.Wanted{Query: query})
 		wide, failed := h.Answer(t.Context(), recall.Ask{Query: query})
 		if err != nil || failed != nil || got.Verdict != recall.Nothing || got.Results == nil || got.Filtered == nil || got.Hint != recall.NoWords || wide.Hint != got.Hint {
 			t.Errorf("%q: %+v, %v; %+v, %v", query, got, err, wide, failed)
@@ -94,7 +95,7 @@ func TestRecallNoWords(t *testing.T) {
 			t.Errorf("%q: %s", query, told)
 		}
 	}
-	if _, err := h.Recall(t.Context(), session.Wanted{Query: " "}); !errors.Is(err, tidemark.ErrInvalid) {
+	if _, err := h.Recall(t.Context(), search.Wanted{Query: " "}); !errors.Is(err, tidemark.ErrInvalid) {
 		t.Error(err)
 	}
 }

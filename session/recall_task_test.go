@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/recall"
+	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/room/task"
 	"github.com/tidemark-ai/tidemark/session"
 )
@@ -22,7 +23,7 @@ func (h *harness) change(ch task.Change) {
 // ranked returns the texts that a query finds, best first, with their scores.
 func (h *harness) ranked(query string) (order []string, score map[string]float64, ids map[string]tidemark.EntryID) {
 	h.t.Helper()
-	got, err := h.Recall(h.t.Context(), session.Wanted{Query: query, K: 20})
+	got, err := h.Recall(h.t.Context(), search.Wanted{Query: query, K: 20})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -140,7 +141,7 @@ func TestRecallAll(t *testing.T) {
 	h.say("ok, go on")
 	for range 2 {
 		for _, all := range []bool{false, true} {
-			got, err := h.Recall(t.Context(), session.Wanted{Query: "zebra chore", All: all})
+			got, err := h.Recall(t.Context(), search.Wanted{Query: "zebra chore", All: all})
 			if err != nil || (len(got.Results) > 0) != all {
 				t.Errorf("all %v: %d results, %v: %.300v", all, len(got.Results), err, got.Results)
 			}
@@ -168,7 +169,7 @@ func TestRecallReadsOn(t *testing.T) {
 	h := newHarness(t, session.Settings{})
 	result := lines(200_000, func(i int) string { return fmt.Sprintf("line %d of the file", i) }) + "here is NEEDLE_4711 at last\nand behind it the answer\n"
 	h.told(append(append([]tidemark.Message{tidemark.NewText(tidemark.User, "read it")}, exchangeOf("c1", result)...), tidemark.NewText(tidemark.Assistant, "Done."))...)
-	got, err := h.Recall(t.Context(), session.Wanted{Query: "NEEDLE_4711"})
+	got, err := h.Recall(t.Context(), search.Wanted{Query: "NEEDLE_4711"})
 	if err != nil || len(got.Results) == 0 || got.Results[0].Offset < 199_000 {
 		t.Fatalf("%+v, %v", got.Results, err)
 	}

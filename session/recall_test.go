@@ -9,6 +9,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/recall"
+	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -45,7 +46,7 @@ func TestRecall(t *testing.T) {
 		{"NEEDLE_FACT_99_secret_value_1", "", recall.Nothing},
 		{"zebra crossing", "", recall.Nothing},
 	} {
-		got, err := h.Recall(t.Context(), session.Wanted{Query: row.query, K: 5})
+		got, err := h.Recall(t.Context(), search.Wanted{Query: row.query, K: 5})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,7 +77,7 @@ func TestPointerCompaction(t *testing.T) {
 	if len(h.keys("agents/main/sessions/")) == 0 {
 		t.Error("nothing was archived")
 	}
-	got, err := h.Recall(t.Context(), session.Wanted{Query: "where is KEY_4711"})
+	got, err := h.Recall(t.Context(), search.Wanted{Query: "where is KEY_4711"})
 	if err != nil || got.Verdict != recall.Confident || len(got.Results) == 0 || !strings.Contains(got.Results[0].Text, "third tile") {
 		t.Fatalf("recalled %+v, %v", got, err)
 	}
@@ -98,7 +99,7 @@ func TestRecallOfBefore(t *testing.T) {
 	h.stop()
 	h.open()
 	for range 2 {
-		got, err := h.Recall(t.Context(), session.Wanted{Query: "Marigold"})
+		got, err := h.Recall(t.Context(), search.Wanted{Query: "Marigold"})
 		if err != nil || len(got.Results) == 0 || !strings.Contains(got.Results[0].Text, "Marigold") || got.Considered > 4 {
 			t.Fatalf("recalled %+v, %v", got, err)
 		}
@@ -122,7 +123,7 @@ func TestRecallIsNotFound(t *testing.T) {
 	} else if block := sent[len(sent)-1].Content[0]; block.IsError || !strings.Contains(block.Content[0].Text, "keeper is called Oswald") {
 		t.Fatalf("recall said %+v", block)
 	}
-	got, err := h.Recall(t.Context(), session.Wanted{Query: "Oswald", K: 20})
+	got, err := h.Recall(t.Context(), search.Wanted{Query: "Oswald", K: 20})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +149,7 @@ func TestRecallGates(t *testing.T) {
 		}
 	}
 	h.told(log...)
-	ask := func(w session.Wanted) session.Recalled {
+	ask := func(w search.Wanted) search.Recalled {
 		t.Helper()
 		got, err := h.Recall(t.Context(), w)
 		if err != nil {
@@ -166,21 +167,21 @@ func TestRecallGates(t *testing.T) {
 		}
 		return got
 	}
-	reasons := func(r session.Recalled) string {
+	reasons := func(r search.Recalled) string {
 		out := ""
 		for _, f := range r.Filtered {
 			out += f.Reason + " "
 		}
 		return out
 	}
-	all := ask(session.Wanted{Query: "turbine manual", K: 4})
+	all := ask(search.Wanted{Query: "turbine manual", K: 4})
 	if len(all.Results) != 3 || !strings.Contains(reasons(all), "similar") { // each text once
 		t.Errorf("%+v", all)
 	}
-	if every := ask(session.Wanted{Query: "turbine manual", K: 4, All: true}); len(every.Results) != 4 {
+	if every := ask(search.Wanted{Query: "turbine manual", K: 4, All: true}); len(every.Results) != 4 {
 		t.Errorf("%+v", every)
 	}
-	packed := ask(session.Wanted{Query: "turbine manual", K: 4, Budget: 250})
+	packed := ask(search.Wanted{Query: "turbine manual", K: 4, Budget: 250})
 	texts := ""
 	for _, r := range packed.Results {
 		texts += r.Text
@@ -188,14 +189,14 @@ func TestRecallGates(t *testing.T) {
 	if !strings.Contains(texts, "page 77") || !strings.Contains(reasons(packed), "similar") {
 		t.Errorf("within a budget different ones come first: %q, %q", reasons(packed), texts)
 	}
-	if small := ask(session.Wanted{Query: "turbine manual shelf", K: 8, Budget: 40}); !strings.Contains(reasons(small), "over budget") {
+	if small := ask(search.Wanted{Query: "turbine manual shelf", K: 8, Budget: 40}); !strings.Contains(reasons(small), "over budget") {
 		t.Errorf("%+v", small)
 	}
-	early := ask(session.Wanted{Query: "turbine manual", Until: time.Date(2026, 3, 1, 8, 1, 0, 0, time.UTC)})
+	early := ask(search.Wanted{Query: "turbine manual", Until: time.Date(2026, 3, 1, 8, 1, 0, 0, time.UTC)})
 	if len(early.Results) != 2 || !strings.Contains(reasons(early), "out of range") {
 		t.Errorf("%d results, %q", len(early.Results), reasons(early))
 	}
-	if none := ask(session.Wanted{Query: "xylophone"}); none.Results == nil || none.Filtered == nil || none.Verdict != recall.Nothing {
+	if none := ask(search.Wanted{Query: "xylophone"}); none.Results == nil || none.Filtered == nil || none.Verdict != recall.Nothing {
 		t.Errorf("%+v", none)
 	}
 }
@@ -211,7 +212,7 @@ func TestIndexOnce(t *testing.T) {
 	}
 	h.stop()
 	h.open()
-	if _, err := h.Recall(t.Context(), session.Wanted{Query: "name"}); err != nil {
+	if _, err := h.Recall(t.Context(), search.Wanted{Query: "name"}); err != nil {
 		t.Fatal(err)
 	}
 	rows, err := h.db.Query(t.Context(), `SELECT count(*) FROM words LIMIT 1`)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/recall"
+	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -93,7 +94,7 @@ func TestRecallToolBudgetWide(t *testing.T) {
 func TestRecallToolBytes(t *testing.T) {
 	h := newHarness(t, session.Settings{Window: 1_000_000})
 	h.told(tidemark.NewText(tidemark.User, "walnut "+strings.Repeat("gravel ", 100_000)), tidemark.NewText(tidemark.Assistant, "Noted."))
-	got, err := h.Recall(t.Context(), session.Wanted{Query: "walnut"})
+	got, err := h.Recall(t.Context(), search.Wanted{Query: "walnut"})
 	if err != nil || len(got.Results) == 0 {
 		t.Fatal(got, err)
 	}

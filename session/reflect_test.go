@@ -8,6 +8,7 @@ import (
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/recall"
 	"github.com/tidemark-ai/tidemark/room/reflection"
+	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -22,7 +23,7 @@ func TestReflection(t *testing.T) {
 			h.stop()
 			h.open()
 			for range 10 {
-				h.NoteRecall(t.Context(), session.ByModel, session.Recalled{Verdict: recall.Nothing})
+				h.NoteRecall(t.Context(), session.ByModel, search.Recalled{Verdict: recall.Nothing})
 			}
 			h.beacons(25)
 			tuned, err := h.tuned()
@@ -49,7 +50,7 @@ func TestReflection(t *testing.T) {
 				t.Errorf("after a restart %+v, %v", again, err)
 			}
 			for range 40 {
-				h.NoteRecall(t.Context(), session.ByModel, session.Recalled{Verdict: recall.Confident})
+				h.NoteRecall(t.Context(), session.ByModel, search.Recalled{Verdict: recall.Confident})
 			}
 			h.beacons(25)
 			if events = h.events("reflection"); len(events) != 2 || !strings.Contains(events[1], "taken back") {
@@ -74,7 +75,7 @@ func TestEvidenceIsOfWhoAsked(t *testing.T) {
 			h.stop()
 			h.open()
 			h.beacons(25)
-			found, err := h.Recall(t.Context(), session.Wanted{Query: "beacon0"})
+			found, err := h.Recall(t.Context(), search.Wanted{Query: "beacon0"})
 			if err != nil || len(found.Results) == 0 || len(h.events("compaction")) == 0 {
 				t.Fatal(found, err)
 			}
@@ -83,7 +84,7 @@ func TestEvidenceIsOfWhoAsked(t *testing.T) {
 				t.Errorf("looked up when it left the view: %v, want %v", evicted, counts)
 			}
 			for range 30 {
-				h.NoteRecall(t.Context(), by, session.Recalled{Verdict: recall.Nothing})
+				h.NoteRecall(t.Context(), by, search.Recalled{Verdict: recall.Nothing})
 			}
 			h.beacons(25)
 			if tuned := len(h.events("reflection")) > 0; tuned != counts {

@@ -55,7 +55,7 @@ func (s *Session) mostKept(calls int) int {
 
 // keepResult is the form in which a result stands in the table of calls: a large one stands in the bucket.
 func (s *Session) keepResult(ctx context.Context, b tidemark.Block) (string, error) {
-	m, err := s.spill(ctx, tidemark.Message{Role: tidemark.User, Content: []tidemark.Block{b}})
+	m, err := s.blocks.Spill(ctx, tidemark.Message{Role: tidemark.User, Content: []tidemark.Block{b}})
 	if err != nil {
 		return "", fmt.Errorf("store result of %s: %w", b.ToolUseID, err)
 	}
@@ -65,11 +65,11 @@ func (s *Session) keepResult(ctx context.Context, b tidemark.Block) (string, err
 // keptResult is what keepResult kept. One that is lost is said to be.
 func (s *Session) keptResult(ctx context.Context, b tidemark.Block) (tidemark.Block, error) {
 	stored := tidemark.Message{Role: tidemark.User, Content: []tidemark.Block{b}}
-	m, err := s.hydrate(ctx, stored)
+	m, err := s.blocks.Read(ctx, stored)
 	if err != nil {
 		return b, err
 	}
-	m, _ = s.noted(stored, m, "the result of "+b.ToolUseID)
+	m, _ = s.blocks.Noted(stored, m, "the result of "+b.ToolUseID)
 	return m.Content[0], nil
 }
 

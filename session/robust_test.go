@@ -94,7 +94,7 @@ func TestTheEndOfOneRunIsNotTheEndOfTheNext(t *testing.T) {
 	a := &slowAgent{fakeAgent: h.agent, entered: make(chan struct{}), release: make(chan struct{})}
 	life, stop := context.WithCancel(context.Background())
 	defer stop()
-	s, err := session.Open(life, session.Config{Key: h.key, DB: h.db, Blobs: h.blobs, Provider: h.model, Agent: a, Runtime: h.rt, Settings: session.Settings{Model: "test"}})
+	s, err := session.Open(life, session.Config{Rooms: finding, Key: h.key, DB: h.db, Blobs: h.blobs, Provider: h.model, Agent: a, Runtime: h.rt, Settings: session.Settings{Model: "test"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func TestUndoDropsTheAnchor(t *testing.T) {
 	defer stop()
 	set := small
 	set.Model = "test"
-	s, err := session.Open(life, session.Config{Key: h.key, DB: h.db, Blobs: h.blobs, Provider: &reporter{h.model, tidemark.Usage{Input: 1500, Output: 10}},
+	s, err := session.Open(life, session.Config{Rooms: finding, Key: h.key, DB: h.db, Blobs: h.blobs, Provider: &reporter{h.model, tidemark.Usage{Input: 1500, Output: 10}},
 		Agent: h.agent, Runtime: h.rt, Settings: set})
 	if err != nil {
 		t.Fatal(err)
@@ -302,7 +302,7 @@ func TestMemoryLeavesRoom(t *testing.T) {
 		h.key = tidemark.Key(fmt.Sprintf("agent:main:local:dm:w%d", window))
 		life, stop := context.WithCancel(context.Background())
 		defer stop()
-		s, err := session.Open(life, session.Config{Key: h.key, DB: h.db, Blobs: h.blobs, Provider: h.model, Agent: fullMemory{h.agent}, Runtime: h.rt,
+		s, err := session.Open(life, session.Config{Rooms: finding, Key: h.key, DB: h.db, Blobs: h.blobs, Provider: h.model, Agent: fullMemory{h.agent}, Runtime: h.rt,
 			Settings: session.Settings{Model: "test", Window: window}})
 		if err != nil {
 			t.Fatal(err)

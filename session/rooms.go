@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/blocks"
 	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/memory"
 	"github.com/tidemark-ai/tidemark/recall"
 	"github.com/tidemark-ai/tidemark/room"
 )
@@ -39,7 +41,7 @@ func (s *Session) ports() room.Ports {
 				h, err := s.head(ctx)
 				return h.Log, err
 			},
-			Segments: s.segments, Reaches: s.reaches, Logs: s.Logs, Settled: s.decided, Texts: s.findable, Entry: s.entry, Messages: s.messages, TextAt: textAt, Info: s.Info, Words: s.wordy, MarksOf: s.marksOf,
+			Segments: s.segments, Reaches: s.reaches, Logs: s.Logs, Settled: func(ctx context.Context) (int64, error) { return leaver(s).Settled(ctx) }, Texts: s.findable, Entry: s.entry, Messages: s.messages, Info: s.Info, Words: s.wordy, MarksOf: s.marksOf,
 			Announce: func(ctx context.Context, log string, e tidemark.Event, stmts ...tidemark.Stmt) error {
 				if err := s.DB.Tx(ctx, append([]tidemark.Stmt{s.eventStmt(log, e)}, stmts...)); err != nil {
 					return err
@@ -73,7 +75,12 @@ func (s *Session) ports() room.Ports {
 		Lease: room.Lease{Owner: s.owner, Bound: s.ownerBound, Held: func() tidemark.Stmt {
 			return tidemark.Stmt{SQL: `UPDATE heads SET lives = lives WHERE key = ? AND lives = ?`, Args: []any{string(s.Key), s.number}, Want: 1}
 		}},
-		Past: s.past(), Blocks: s.blocks(), Toolbox: s.Tools,
+		Past: s.past(), Blocks: room.Blocks{MaxBlock: blocks.MaxBytes, Export: s.blocks.Export, Import: s.blocks.Import, Whole: s.blocks.Imported,
+			Keep: func(ctx context.Context, m tidemark.Message) (tidemark.Message, []tidemark.Stmt, error) {
+				return s.blocks.Compress(ctx, m, s.settings().ArtifactChars)
+			}}, Toolbox: s.Tools,
+		Finding: room.Finding{Stemmer: s.Stemmer, Lineage: s.lineage, Task: s.task, Near: s.standing, ReadBack: s.readBack, Recalled: s.noteRecall,
+			Stored: s.stored, Gate: func() memory.Gate { return s.settings().Gate }},
 		Queue:     s.queue(),
 		Allowance: room.Allowance{Limits: s.setLimits, Offered: s.tools, Account: s.account, Spend: callSpends},
 	}
@@ -148,21 +155,22 @@ func (s *Session) noteStmts(ctx context.Context, log string, e *tidemark.Entry, 
 	return append([]tidemark.Stmt{idle}, stmts...), err
 }
 
-// findable gives those of some messages to use that recall finds, each with its text or the beginning of a long one.
-func (s *Session) findable(ctx context.Context, seqs []int64, use func(e tidemark.Entry, text string)) error {
-	skipped, err := s.skippedIn(ctx, seqs[0], seqs[len(seqs)-1])
-	if err != nil {
-		return err
-	}
-	entries, err := s.log.Payloads(ctx, seqs)
-	if err != nil {
-		return err
-	}
-	return s.texts(ctx, entries, nil, func(e tidemark.Entry, _ tidemark.Role, p piece) {
-		if e.Origin.Findable() && !skipped[e.Seq] {
-			use(e, p.text)
+// toldStmts are what rooms write with the end of a report, and toldRooms lets them know of it.
+func (s *Session) toldStmts() (stmts []tidemark.Stmt) {
+	for _, r := range s.rooms {
+		if t, ok := r.(room.Informer); ok {
+			stmts = append(stmts, t.ToldStmts()...)
 		}
-	})
+	}
+	return stmts
+}
+
+func (s *Session) toldRooms(ctx context.Context) {
+	for _, r := range s.rooms {
+		if t, ok := r.(room.Informer); ok {
+			t.Told(ctx)
+		}
+	}
 }
 
 // openRooms has rooms do what they do when a session is opened.
@@ -227,7 +235,8 @@ func (s *Session) callOf(r *run, c call) room.Call {
 	run, owner, log := r.ID, r.owner, r.Log
 	return room.Call{Turn: r.turn(), N: c.N, ID: c.ID, Tool: c.Block.Name, Input: c.Block.Input, Fence: func() tidemark.Stmt {
 		return tidemark.Stmt{SQL: `UPDATE runs SET updated = ? WHERE id = ? AND owner = ? AND state = 'tools' AND log = ?`, Args: []any{s.Runtime.Now().UnixMilli(), run, owner, log}, Want: 1}
-	}, May: func(ctx context.Context, search bool) error { return s.mayRecall(ctx, r, c, !search) }}
+	}, May: func(ctx context.Context, search bool) error { return s.mayRecall(ctx, r, c, !search) },
+		Begun: func(ctx context.Context) (int64, error) { return s.turnFrom(ctx, r) }}
 }
 
 // cancelCalls has a room end what calls of a run began that have no result, before the run ends itself: whichever life ends
@@ -328,7 +337,7 @@ func (s *Session) heard(ctx context.Context, in Input) ([]tidemark.Stmt, error) 
 	if in.Kind != InputMessage {
 		in.Origin.Message = ""
 	}
-	return a.Wrote(ctx, in.Origin, searchable(in.Message))
+	return a.Wrote(ctx, in.Origin, room.Searchable(in.Message))
 }
 
 // quoting puts before what a person wrote a line that says which message they answered.
@@ -472,26 +481,4 @@ func (s *Session) advised(r *run, v View) View {
 	}
 	v.Pack = text
 	return v
-}
-
-// Who recalled something.
-const (
-	ByModel  = room.ByModel
-	ByPerson = room.ByPerson
-	ByPack   = room.ByPack
-	ByWide   = room.ByWide
-)
-
-// NoteRecall counts a recall and tells rooms how it went.
-func (s *Session) NoteRecall(ctx context.Context, by string, found Recalled) {
-	if s.Observe != nil {
-		s.Observe(Notice{Type: NoticeRecalled, Text: by, Verdict: found.Verdict})
-	}
-	first := tidemark.EntryID("")
-	if len(found.Results) > 0 {
-		first = found.Results[0].ID
-	}
-	if r, ok := Room[room.Recaller](s); ok {
-		r.Recalled(ctx, by, found.Verdict, first)
-	}
 }

@@ -39,7 +39,7 @@ func TestRoomsApart(t *testing.T) {
 		{"later table of the core", lodger{"string", "artifacts", "string", "string"}, `table "artifacts"`},
 		{"virtual table of the core", lodger{"string", "words", "string", "string"}, `table "words"`},
 		{"due work of another", lodger{"string", "strings", "kite", "string"}, `kind of due work "kite"`},
-		{"due work of the core", lodger{"string", "strings", "words", "string"}, `kind of due work "words"`},
+		{"due work of the core", lodger{"string", "strings", "outbox", "string"}, `kind of due work "outbox"`},
 		{"report of another", lodger{"string", "strings", "string", "kite"}, `kind of report "kite"`},
 		{"report of the core", lodger{"string", "strings", "string", "facts"}, `kind of report "facts"`},
 	} {
@@ -58,5 +58,32 @@ func TestRoomsApart(t *testing.T) {
 				t.Errorf("error %v, want %s", err, tc.want)
 			}
 		})
+	}
+}
+
+// parted is a room of parts.
+type parted struct{ parts []any }
+
+func (p parted) Parts() []any { return p.parts }
+
+// TestRoomsParts: parts of a room take part as rooms do, each with what is its own.
+func TestRoomsParts(t *testing.T) {
+	first, second := lodger{"kite", "kites", "kite", "kite"}, lodger{"string", "strings", "string", "string"}
+	open := func(parts ...any) (*session.Session, error) {
+		life, end := context.WithCancel(context.Background())
+		t.Cleanup(end)
+		return session.Open(life, session.Config{Key: "agent:main:main", DB: hosttest.DB(t), Blobs: tidemarktest.NewBlobs(), Provider: &model{}, Agent: &fakeAgent{}, Runtime: hosttest.Runtime(t),
+			Rooms: []room.Maker{func(room.Ports) any { return parted{parts} }}})
+	}
+	s, err := open(first, second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, ok := session.Room[room.Waker](s); !ok || r.Wakes() != "kite" {
+		t.Errorf("the first that wakes is %v", r)
+	}
+	second.table = first.table
+	if _, err := open(first, second); !errors.Is(err, tidemark.ErrConflict) {
+		t.Errorf("two parts with one table: %v", err)
 	}
 }

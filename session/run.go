@@ -51,8 +51,8 @@ type run struct {
 	mark    string                     // that a person stopped it, as its row says; see stop.go
 	release func()                     // gives back what its view was let in with, nil when it was not asked
 
-	news      *newsOf         // of memory, in this life; nil before it was asked for
-	retrieved *[]Recollection // what was found for its input in this life, nil before it was looked for
+	news      *newsOf   // of memory, in this life; nil before it was asked for
+	retrieved *[]string // what was found for its input in this life, nil before it was looked for
 }
 
 // running is what works in this life.
@@ -184,10 +184,10 @@ func (s *Session) work(r *run) worked {
 	s.hub.send(Notice{Type: NoticeStart, Run: r.ID})
 	r.typing = s.teller().Typing(limited)
 	r.typing(r.origins) // of a run that was taken over
-	defer s.settled(s.life, r.ID)
+	defer skipper(s).Ended(s.life, r.ID)
 	err := r.halted()
 	if err == nil {
-		err = s.holdAgain(limited, r)
+		err = skipper(s).Again(limited, r.ID)
 	}
 	if err == nil {
 		err = s.turn(limited, r)

@@ -1,16 +1,15 @@
 package session
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/blocks"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/clip"
@@ -22,8 +21,6 @@ import (
 const (
 	checkEntries = 8         // that are read, spread evenly over what left the view
 	checkBytes   = 512 << 10 // of large blocks of one entry; beyond it they are only looked for
-	checkTerms   = 3         // of an entry, of which the rarest is looked for
-	checkRare    = 64        // messages that may have a term, counted no further
 	checkTokens  = 2000      // messages whose tokens are added up
 )
 
@@ -203,10 +200,10 @@ func (s *Session) checkEntry(ctx context.Context, e tidemark.Entry, c *Checked) 
 		c.fails("entry %s cannot be read: %s", e.ID, clip.Line(err.Error(), maxFailure))
 		return nil
 	}
-	if _, bytes := largeBlocks(stored); bytes > checkBytes {
+	if _, bytes := blocks.Large(stored); bytes > checkBytes {
 		return s.checkLarge(ctx, e, stored, c)
 	}
-	m, err := s.message(ctx, e)
+	m, err := s.blocks.Message(ctx, e)
 	if err == nil {
 		err = s.allThere(ctx, e, m)
 	}
@@ -216,13 +213,22 @@ func (s *Session) checkEntry(ctx context.Context, e tidemark.Entry, c *Checked) 
 	if err != nil {
 		return c.unread(e, err)
 	}
-	return s.checkFound(ctx, e, m, c)
+	r, ok := Room[room.Indexer](s)
+	if !ok {
+		return nil
+	}
+	checks, repaired, fault, err := r.Check(ctx, e, m)
+	c.Checks, c.Repaired = c.Checks+checks, c.Repaired+repaired
+	if fault != "" {
+		c.fails("%s", fault)
+	}
+	return err
 }
 
 // unread notes an entry that is lost. A storage that does not answer tells nothing of what it holds: that is
 // returned, and what it holds is still there when it answers again.
 func (c *Checked) unread(e tidemark.Entry, err error) error {
-	if !errors.Is(err, tidemark.ErrNotFound) && !errors.Is(err, errDamaged) {
+	if !errors.Is(err, tidemark.ErrNotFound) && !errors.Is(err, blocks.ErrDamaged) {
 		return fmt.Errorf("check entry %s: %w", e.ID, err)
 	}
 	c.fails("entry %s cannot be read: %s", e.ID, clip.Line(err.Error(), maxFailure))
@@ -232,16 +238,16 @@ func (c *Checked) unread(e tidemark.Entry, err error) error {
 // checkLarge looks whether the large blocks of an entry are in the bucket, without reading them.
 func (s *Session) checkLarge(ctx context.Context, e tidemark.Entry, stored tidemark.Message, c *Checked) error {
 	for _, b := range stored.Content {
-		ref, ok := reference(b)
-		if !ok || ref.In == inRow {
+		ref, ok := blocks.Reference(b)
+		if !ok || ref.InRow() {
 			continue
 		}
-		o, body, err := s.Blobs.Get(ctx, s.artifact(ref.SHA256))
+		o, body, err := s.Blobs.Get(ctx, s.blocks.Name(ref.SHA256))
 		if err == nil {
 			err = body.Close()
 		}
 		if err == nil && o.Size != int64(ref.Bytes) {
-			err = fmt.Errorf("block %s has %d bytes of %d: %w", ref.SHA256, o.Size, ref.Bytes, errDamaged)
+			err = fmt.Errorf("block %s has %d bytes of %d: %w", ref.SHA256, o.Size, ref.Bytes, blocks.ErrDamaged)
 		}
 		if err != nil {
 			if err := c.unread(e, err); err != nil {
@@ -255,7 +261,7 @@ func (s *Session) checkLarge(ctx context.Context, e tidemark.Entry, stored tidem
 // allThere reports a block of a message that is a reference still: what it names is gone, unless somebody
 // said a block that looks like one, which the chain of the log tells.
 func (s *Session) allThere(ctx context.Context, e tidemark.Entry, m tidemark.Message) error {
-	left, _ := largeBlocks(m)
+	left, _ := blocks.Large(m)
 	if len(left) == 0 {
 		return nil
 	}
@@ -270,116 +276,6 @@ func (s *Session) allThere(ctx context.Context, e tidemark.Entry, m tidemark.Mes
 		return nil
 	}
 	return fmt.Errorf("block %d of it is gone: %w", left[0]+1, tidemark.ErrNotFound)
-}
-
-// checkFound looks for an entry in the index of words by the rarest of some of its terms. A row that is
-// missing, or has other words, is written again; that is no violation, since the log has the words.
-func (s *Session) checkFound(ctx context.Context, e tidemark.Entry, m tidemark.Message, c *Checked) error {
-	stmt, ok := s.wordsStmt(e, m)
-	if !ok {
-		return nil
-	}
-	if l, err := s.reach(ctx); err != nil || !l.single && !l.own[e.Log] { // the index has it for the session that said it
-		return err
-	}
-	if unindexed, err := s.unindexed(ctx, e.Seq); unindexed || err != nil {
-		return err
-	}
-	c.Checks++
-	term, err := s.rarest(ctx, strings.Fields(s.words(m)))
-	if err != nil {
-		return err
-	}
-	found, err := s.holds(ctx, e.Seq, term)
-	if err != nil || found {
-		return err
-	}
-	if waits, err := s.undecidedAt(ctx, e.Seq); waits || err != nil {
-		return err
-	}
-	if stmt.Args[0], err = s.homeOf(ctx, e.Seq); err != nil {
-		return err
-	}
-	// Nobody can say which words a row has, to take it out: an index without content finds it by these, too.
-	stmt.SQL = `INSERT INTO words(rowid, home, terms) SELECT seq, ?, ? FROM entries WHERE id = ?`
-	if err := s.DB.Tx(ctx, []tidemark.Stmt{stmt}); err != nil {
-		return err
-	}
-	if found, err = s.holds(ctx, e.Seq, term); err != nil {
-		return err
-	}
-	if found {
-		c.Repaired++
-		s.Logger.Warn("a row of the index of words was not right and is written again", "session", s.Key, "entry", e.ID)
-		return nil
-	}
-	c.fails("entry %s is not found by its word %q", e.ID, clip.Line(term, 40))
-	return nil
-}
-
-// unindexed reports whether an entry is of a time before the index, which the next recall makes.
-func (s *Session) unindexed(ctx context.Context, seq int64) (bool, error) {
-	if s.indexed.Load() {
-		return false, nil
-	}
-	rows, err := s.DB.Query(ctx, `SELECT rowid FROM words WHERE words MATCH ? ORDER BY rowid LIMIT 1`, `home : "`+s.home()+`"`)
-	if err != nil {
-		return false, fmt.Errorf("look into the index: %w", err)
-	}
-	return len(rows) == 0 || seq < rows[0].Int(0), nil
-}
-
-// undecidedAt reports whether an entry is of a turn that is not in the index yet, since it may be skipped.
-func (s *Session) undecidedAt(ctx context.Context, seq int64) (bool, error) {
-	there, err := s.made.Has(ctx, skipTables)
-	if err != nil || !there {
-		return false, err
-	}
-	rows, err := s.DB.Query(ctx, `SELECT 1 FROM skips WHERE key = ? AND indexed = 0 AND first < ? LIMIT 1`, string(s.Key), seq)
-	return len(rows) > 0, err
-}
-
-// rarest returns the term of an entry that fewest messages have, of a few that look rare: with a digit, long.
-func (s *Session) rarest(ctx context.Context, terms []string) (string, error) {
-	slices.SortStableFunc(terms, func(a, b string) int {
-		digit := func(t string) int {
-			if strings.ContainsFunc(t, unicode.IsDigit) {
-				return 0
-			}
-			return 1
-		}
-		return cmp.Or(cmp.Compare(digit(a), digit(b)), cmp.Compare(len(b), len(a)), cmp.Compare(a, b))
-	})
-	terms = slices.Compact(terms)
-	best, fewest := terms[0], int64(checkRare+1)
-	for _, t := range terms[:min(len(terms), checkTerms)] {
-		rows, err := s.DB.Query(ctx, `SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ? LIMIT ?) LIMIT 1`, matchHome(s.home(), " OR ", t), checkRare)
-		if err != nil {
-			return "", fmt.Errorf("look into the index: %w", err)
-		}
-		if n := rows[0].Int(0); n < fewest {
-			best, fewest = t, n
-		}
-		if fewest <= 1 {
-			break
-		}
-	}
-	return best, nil
-}
-
-// holds reports whether the index gives an entry for a term, among those of the conversation or those that
-// it skipped.
-func (s *Session) holds(ctx context.Context, seq int64, term string) (bool, error) {
-	for _, home := range []string{s.home(), s.skippedHome()} {
-		rows, err := s.DB.Query(ctx, `SELECT 1 FROM words WHERE words MATCH ? AND rowid = ? LIMIT 1`, matchHome(home, " OR ", term), seq)
-		if err != nil {
-			return false, fmt.Errorf("look into the index: %w", err)
-		}
-		if len(rows) > 0 {
-			return true, nil
-		}
-	}
-	return false, nil
 }
 
 // liftUnsound takes back an act that its check found unsound, as [Session.Undo] does, says so in the log,

@@ -12,6 +12,8 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/archive"
 	"github.com/tidemark-ai/tidemark/host/hosttest"
+	"github.com/tidemark-ai/tidemark/room"
+	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
@@ -47,7 +49,7 @@ func TestCheckOfStorageDown(t *testing.T) {
 					}
 					return nil
 				}
-				s, err := Open(t.Context(), Config{Key: "agent:main:main", DB: hosttest.DB(t), Blobs: blobs, Agent: silent{}, Settings: Settings{Window: 1 << 20}, Runtime: hosttest.Runtime(t)})
+				s, err := Open(t.Context(), Config{Key: "agent:main:main", DB: hosttest.DB(t), Blobs: blobs, Agent: silent{}, Settings: Settings{Window: 1 << 20}, Runtime: hosttest.Runtime(t), Rooms: []room.Maker{search.Make}})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -11,6 +11,7 @@ import (
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/recall"
+	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
@@ -147,7 +148,7 @@ func (h *harness) forget(other bool) {
 		h.t.Fatal(err)
 	}
 	seq := rows[0].Int(0)
-	if _, err := h.Recall(h.t.Context(), session.Wanted{Query: "gravel0"}); err != nil { // the index is known to be whole
+	if _, err := h.Recall(h.t.Context(), search.Wanted{Query: "gravel0"}); err != nil { // the index is known to be whole
 		h.t.Fatal(err)
 	}
 	h.exec(`DROP TABLE words`)
@@ -188,7 +189,7 @@ func TestSelfCheckRepairs(t *testing.T) {
 				t.Fatalf("%d repaired, violations %q, %d compactions", repaired, violations, len(h.events("compaction")))
 			}
 			h.exec(`INSERT INTO words(words) VALUES('optimize')`) // what was written twice is one row
-			found, err := h.Recall(t.Context(), session.Wanted{Query: "beacon0 needle_00"})
+			found, err := h.Recall(t.Context(), search.Wanted{Query: "beacon0 needle_00"})
 			if err != nil || len(found.Results) == 0 || !strings.Contains(found.Results[0].Text, "beacon0") {
 				t.Errorf("%+v, %v", found, err)
 			}
@@ -228,7 +229,7 @@ func TestSelfCheckThenReflection(t *testing.T) {
 		h.stop()
 		h.open()
 		for range 10 {
-			h.NoteRecall(t.Context(), session.ByModel, session.Recalled{Verdict: recall.Nothing})
+			h.NoteRecall(t.Context(), session.ByModel, search.Recalled{Verdict: recall.Nothing})
 		}
 		h.beacons(7)
 		h.post(session.Input{Kind: session.InputCompact})

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/archive"
+	"github.com/tidemark-ai/tidemark/blocks"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/memory"
@@ -121,6 +122,7 @@ type Session struct {
 	Config
 	rooms  []any
 	log    *host.Log
+	blocks blocks.Store    // what is large of its messages
 	life   context.Context // ends when the host drops the object
 	number int64           // of this life, counted in the database
 	hub    hub
@@ -131,10 +133,6 @@ type Session struct {
 	running   // the turn in work
 	windowing // of its models
 	reading   // of what was said
-
-	skip     skipping // the turn whose words wait for its end
-	digested digests  // what was told of the words of the conversation
-	descent  descent  // what it continues, as a branch
 }
 
 // Open returns the session of a key, brings its tables up to date and takes up what an earlier
@@ -154,9 +152,16 @@ func Open(life context.Context, c Config) (*Session, error) {
 		return nil, fmt.Errorf("open session %s: %w", c.Key, err)
 	}
 	s := &Session{Config: c, log: log, life: life, made: room.Made{DB: c.DB}, running: running{mine: map[string]bool{}}}
+	s.blocks = blocks.Store{Key: c.Key, DB: c.DB, Blobs: c.Blobs,
+		Open:  func(ctx context.Context) error { return s.made.Open(ctx, artifactTables) },
+		There: func(ctx context.Context) (bool, error) { return s.made.Has(ctx, artifactTables) }}
 	s.hub.observe = c.Observe
 	for _, r := range c.Rooms {
-		s.rooms = append(s.rooms, r(s.ports()))
+		made := r(s.ports())
+		s.rooms = append(s.rooms, made)
+		if p, ok := made.(room.Parted); ok {
+			s.rooms = append(s.rooms, p.Parts()...)
+		}
 	}
 	if err := s.apart(); err != nil {
 		return nil, fmt.Errorf("open session %s: %w", c.Key, err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/blocks"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
@@ -126,7 +127,7 @@ func (s *Session) loadSettings(ctx context.Context) error {
 	c.TurnTimeout = cmp.Or(c.TurnTimeout, DefaultTurnTimeout)
 	c.ViewBytes = cmp.Or(c.ViewBytes, DefaultViewBytes)
 	c.PackTokens = cmp.Or(c.PackTokens, DefaultPack)
-	c.ArtifactChars = cmp.Or(c.ArtifactChars, DefaultArtifactChars)
+	c.ArtifactChars = cmp.Or(c.ArtifactChars, blocks.DefaultChars)
 	c.strategies = narrowed(s.Strategies, c.limits.Strategies)
 	base := defaultSystem
 	if pointing(c.strategies) {

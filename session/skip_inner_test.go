@@ -6,15 +6,16 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/room/search"
 )
 
 // TestUnskippedAll: of however many turns that were skipped no fact is drawn, and none of their messages is told.
 func TestUnskippedAll(t *testing.T) {
 	s := bare(t)
-	if err := s.made.Open(t.Context(), skipTables); err != nil {
+	if err := s.made.Open(t.Context(), (&search.Skips{}).Tables()); err != nil {
 		t.Fatal(err)
 	}
-	const turns = maxSkipped + 200
+	const turns = 1200
 	var items []compaction.Item
 	var stmts []tidemark.Stmt
 	want := 0
@@ -30,7 +31,7 @@ func TestUnskippedAll(t *testing.T) {
 			continue
 		}
 		stmts = append(stmts, tidemark.Stmt{SQL: `INSERT INTO skips(key, run, log, state, first, at, ids) VALUES(?, ?, '', ?, (SELECT seq - 1 FROM entries WHERE id = ?), ?, ?)`,
-			Args: []any{string(s.Key), fmt.Sprintf("%06d", n), skipSkipped, string(ids[0]), n, mustJSON(ids)}})
+			Args: []any{string(s.Key), fmt.Sprintf("%06d", n), "skipped", string(ids[0]), n, mustJSON(ids)}})
 	}
 	for len(stmts) > 0 {
 		some := stmts[:min(len(stmts), 500)]
@@ -50,12 +51,12 @@ func TestUnskippedAll(t *testing.T) {
 	if got := s.unskipped(t.Context(), items); len(got) != want {
 		t.Errorf("%d items are left, want %d", len(got), want)
 	}
-	all, err := s.skippedIn(t.Context(), items[0].Seq, items[len(items)-1].Seq)
+	all, err := leaver(s).Skipped(t.Context(), items[0].Seq, items[len(items)-1].Seq)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, it := range items {
-		one, err := s.skippedIn(t.Context(), it.Seq, it.Seq)
+		one, err := leaver(s).Skipped(t.Context(), it.Seq, it.Seq)
 		if err != nil || one[it.Seq] != (i/2%7 != 0) || all[it.Seq] != one[it.Seq] {
 			t.Fatalf("message %d: skipped %v, %v among all, %v", i, one, all[it.Seq], err)
 		}
@@ -65,17 +66,5 @@ func TestUnskippedAll(t *testing.T) {
 	}
 	if skipped != 2*turns-want || len(all) != skipped {
 		t.Errorf("%d of %d", skipped, len(all))
-	}
-}
-
-// TestSettledIsOfItsRun: the end of a run does not end the waiting of the next, which may have begun.
-func TestSettledIsOfItsRun(t *testing.T) {
-	s, next := bare(t), "next"
-	s.skip.held.Store(&next)
-	if s.settled(t.Context(), "before"); !s.holding() {
-		t.Error("the next run does not wait any more")
-	}
-	if s.settled(t.Context(), next); s.holding() {
-		t.Error("it waits behind its end")
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/memory"
+	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
@@ -34,7 +35,7 @@ func long(tag string, bad bool) func(tidemark.Block) tidemark.Block {
 // found returns the ids that the index has under a home, and those of messages that are under none.
 func (h *harness) homes() (ordinary, skipped, none []string) {
 	h.t.Helper()
-	if _, err := h.Recall(h.t.Context(), session.Wanted{Query: "anything"}); err != nil { // settles what is open
+	if _, err := h.Recall(h.t.Context(), search.Wanted{Query: "anything"}); err != nil { // settles what is open
 		h.t.Fatal(err)
 	}
 	sum := string(tidemark.HashOf([]byte(h.key)))[:16]
@@ -107,7 +108,7 @@ func TestSkipTurns(t *testing.T) {
 			if all := h.originals(); len(all) != len(ordinary)+len(skipped) {
 				t.Errorf("%d messages in the log, %d and %d in the index", len(all), len(ordinary), len(skipped))
 			}
-			if got, err := h.Recall(t.Context(), session.Wanted{Query: "zebra"}); err != nil || (len(got.Results) == 0) != c.skipped {
+			if got, err := h.Recall(t.Context(), search.Wanted{Query: "zebra"}); err != nil || (len(got.Results) == 0) != c.skipped {
 				t.Errorf("recall finds %+v, %v", got.Results, err)
 			}
 			if h.say("and again: what is a tide?"); c.skipped {

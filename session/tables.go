@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/blocks"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/room"
@@ -155,7 +156,7 @@ func (s *Session) Info(ctx context.Context) (tidemark.SessionInfo, error) {
 	if err != nil {
 		return tidemark.SessionInfo{}, err
 	}
-	skipped, err := s.skippedCount(ctx)
+	skipped, err := leaver(s).Count(ctx)
 	if err != nil {
 		return tidemark.SessionInfo{}, err
 	}
@@ -166,34 +167,10 @@ func (s *Session) Info(ctx context.Context) (tidemark.SessionInfo, error) {
 }
 
 // coreTables are those that a database has from their first row on.
-var coreTables = []room.Tables{artifactTables, pieceTables, skipTables, unsoundTables}
+var coreTables = []room.Tables{artifactTables, unsoundTables}
 
-// artifactTables hold the results of tools over a threshold, compressed, each once for a conversation and its
-// branches: the entry keeps the reference. Rows are 2 KB on average, of which an index of its own would
-// leave a page each to overflow: with a number as key and the hash beside it they take 8 % less.
-var artifactTables = room.Tables{Space: "session_artifacts", Steps: []string{
-	`CREATE TABLE artifacts(
-		n INTEGER PRIMARY KEY, key TEXT NOT NULL, sha TEXT NOT NULL, size INTEGER NOT NULL, bytes BLOB NOT NULL, UNIQUE(key, sha))`,
-}}
-
-// pieceTables are made with the first message whose text is longer than wordsBytes.
-var pieceTables = room.Tables{Space: "session_pieces", Steps: []string{
-	`CREATE TABLE unread(key TEXT NOT NULL, entry TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY(key, entry)) WITHOUT ROWID`,
-	// Which text of which message a row of the index is; at counts bytes of what searchable gives.
-	`CREATE TABLE pieces(n INTEGER PRIMARY KEY, key TEXT NOT NULL, seq INTEGER NOT NULL, at INTEGER NOT NULL, size INTEGER NOT NULL, text BLOB NOT NULL)`,
-	`CREATE UNIQUE INDEX pieces_of ON pieces(seq, at)`,
-	`CREATE VIRTUAL TABLE piece_words USING fts5(home, terms, content='', tokenize="unicode61 remove_diacritics 0 tokenchars '_-./@'")`,
-}}
-
-// skipTables are there from the first turn that might be skipped: without recall.reconcile there are none.
-var skipTables = room.Tables{Space: "session_skip", Own: true, Steps: []string{
-	// Turns whose words wait for the end of the turn (open), and what was decided then: kept or skipped.
-	`CREATE TABLE skips(key TEXT NOT NULL, run TEXT NOT NULL, log TEXT NOT NULL, state TEXT NOT NULL, first INTEGER NOT NULL, at INTEGER NOT NULL,
-		ids TEXT NOT NULL DEFAULT '[]', bytes INTEGER NOT NULL DEFAULT 0, indexed INTEGER NOT NULL DEFAULT 0, PRIMARY KEY(key, run)) WITHOUT ROWID`,
-	// How much recall looks through, up to an entry, and how many messages it does not.
-	`CREATE TABLE working(key TEXT PRIMARY KEY, upto INTEGER NOT NULL DEFAULT 0, events INTEGER NOT NULL DEFAULT 0, bytes INTEGER NOT NULL DEFAULT 0, skipped INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID`,
-	`CREATE INDEX skips_first ON skips(key, first)`, // which turn a message is of
-}}
+// artifactTables are made with the first large result of a tool.
+var artifactTables = room.Tables{Space: "session_artifacts", Steps: blocks.Tables}
 
 // Tables of what self-checks found. A conversation with nothing to tell has none.
 var unsoundTables = room.Tables{Space: "session_selfcheck", Steps: []string{

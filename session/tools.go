@@ -262,16 +262,11 @@ func (s *Session) toolTime(name string) time.Duration {
 	return s.settings().ToolTimeout
 }
 
-// resultOf has a call carried out: by the session itself, by a room, by others, or by the agent.
+// resultOf has a call carried out: by a room, by others, or by the agent.
 func (s *Session) resultOf(ctx context.Context, r *run, c call) tidemark.Block {
 	name := c.Block.Name
 	if !s.permits(name) {
 		return notPermitted(c)
-	}
-	if t, ok := own(name); ok {
-		if _, offered := t.tool(s); offered || t.retold {
-			return t.call(s, ctx, r, c)
-		}
 	}
 	for _, x := range s.rooms {
 		if t, ok := x.(room.Tools); ok && carries(t, name) {
@@ -337,7 +332,7 @@ func (s *Session) resultStmts(ctx context.Context, r *run, calls []call, results
 	e := tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(now)), Kind: tidemark.KindMessage, At: now, Tokens: tidemark.Estimate(m), Origin: tidemark.Origin{From: tidemark.FromTool}}
 	if !slices.ContainsFunc(calls, func(c call) bool { return !retold(c.Block.Name) }) {
 		e.Origin.Own = true
-		if slices.ContainsFunc(calls, func(c call) bool { t, _ := own(c.Block.Name); return t.back || c.Block.Name == paging.FaultTool }) {
+		if slices.ContainsFunc(calls, func(c call) bool { return c.Block.Name == room.RecallTool || c.Block.Name == paging.FaultTool }) {
 			e.Origin = tidemark.Origin{From: tidemark.FromRecall}
 		}
 	}
@@ -395,38 +390,10 @@ func backoff(attempt int, asked time.Duration) time.Duration {
 	return min(time.Second<<(attempt-1), most)
 }
 
-// ownTool is a tool that the session itself carries out.
-type ownTool struct {
-	name string
-	tool func(s *Session) (t tidemark.Tool, offered bool)
-	call func(s *Session, ctx context.Context, r *run, c call) tidemark.Block
-	// retold says that what it answers stands in the log already, so it is no memory of this conversation; the view may name
-	// such a tool when it is not offered any more, and it is still carried out.
-	retold bool
-	back   bool // it brings back what was said before
-}
-
-// ownTools are all of them, in the order in which they are offered: those of rooms come behind the first.
-func ownTools() [1]ownTool {
-	return [...]ownTool{
-		{name: recallTool.Name, tool: (*Session).recallTool, call: (*Session).callRecall, retold: true, back: true},
-	}
-}
-
-// own returns one of them.
-func own(name string) (ownTool, bool) {
-	for _, t := range ownTools() {
-		if t.name == name {
-			return t, true
-		}
-	}
-	return ownTool{}, false
-}
-
 // roomTool reports whether a tool is of a room, offered or not: what it answers stands in the log already, or on a card.
 func roomTool(name string) bool {
 	switch name {
-	case room.TaskTool, paging.ReleaseTool, paging.FaultTool, episodes.ToolName:
+	case room.RecallTool, room.TaskTool, paging.ReleaseTool, paging.FaultTool, episodes.ToolName:
 		return true
 	}
 	return false
@@ -435,8 +402,7 @@ func roomTool(name string) bool {
 // retold reports whether a tool answers with what stands elsewhere: then that is found there, and no memory of this
 // conversation.
 func retold(name string) bool {
-	t, _ := own(name)
-	return t.retold || roomTool(name) || name == skill.Tool
+	return roomTool(name) || name == skill.Tool
 }
 
 // pointing reports whether what leaves the view leaves pointers.
@@ -446,17 +412,10 @@ func pointing(list []compaction.Strategy) bool {
 	return slices.ContainsFunc(list, func(x compaction.Strategy) bool { return x.Name() == compaction.Pointer{}.Name() })
 }
 
-// offeredTools lists the tools of the session itself and of its rooms. What delegates stands last: that is where caches of
+// offeredTools lists the tools of rooms. What delegates stands last: that is where caches of
 // prompts have it.
 func (s *Session) offeredTools() (out []tidemark.Tool) {
-	for i, t := range ownTools() {
-		if tool, offered := t.tool(s); offered {
-			out = append(out, tool)
-		}
-		if i == 0 {
-			out = append(out, s.roomTools()...)
-		}
-	}
+	out = s.roomTools()
 	if i := slices.IndexFunc(out, func(t tidemark.Tool) bool { return t.Name == room.DelegateTool }); i >= 0 {
 		t := out[i]
 		out = append(slices.Delete(out, i, i+1), t)

@@ -38,16 +38,13 @@ type Track struct {
 func Tracked(key tidemark.Key) bool { return key.Channel() == tidemark.ChannelProxy }
 
 // ends are the first and the last key of a conversation in the order of keys: a client's has all of its tracks
-// between them, since nothing that a key may have sorts before "#" or behind "~".
+// between them, since nothing that a key may have sorts before "#" or behind "~". What is looked for in it is looked for in all of them.
 func ends(key tidemark.Key) []any {
 	if Tracked(key) && key == key.Root() {
 		return []any{string(key), string(key) + "#~"}
 	}
 	return []any{string(key), string(key)}
 }
-
-// ends are those of the session: what is looked for in a client's conversation is looked for in all of its tracks.
-func (s *Session) ends() []any { return ends(s.Key) }
 
 // Tracks lists the histories of a client's conversation, the oldest first; one of them is the main one. Of a key that no
 // client has it is empty.

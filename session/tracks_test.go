@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -101,7 +102,7 @@ func TestTracks(t *testing.T) {
 		t.Errorf("the title is %q, %v", info.Title, err)
 	}
 	for _, word := range []string{"number1", "number3", "number9", fmt.Sprint("number", v.n)} { // in whatever track it is
-		found, err := v.Recall(t.Context(), session.Wanted{Query: word})
+		found, err := v.Recall(t.Context(), search.Wanted{Query: word})
 		if err != nil || len(found.Results) == 0 || found.Results[0].Text != word {
 			t.Errorf("recall of %s: %+v, %v", word, found.Results, err)
 		}

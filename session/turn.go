@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/blocks"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/room"
 )
@@ -118,12 +119,12 @@ func (s *Session) take(ctx context.Context, r *run) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	held, err := s.hold(ctx, r, q)
+	held, err := s.holdStmts(ctx, r, q)
 	if err != nil {
 		return false, err
 	}
 	stmts, err := s.takeStmts(ctx, r, q, chain)
-	if !fresh && errors.Is(err, errDamaged) {
+	if !fresh && errors.Is(err, blocks.ErrDamaged) {
 		return false, nil // for the next run, which waits for it; this one has others to answer
 	}
 	if err != nil {
@@ -320,7 +321,7 @@ func (s *Session) commit(ctx context.Context, r *run, view View, reply tidemark.
 		next = stateTools
 		stmts = append(stmts, calls...)
 	} else {
-		decided, err := s.decideStmts(ctx, r, e)
+		decided, err := skipper(s).DecideStmts(ctx, r.ID, r.Log, e)
 		if err != nil {
 			return err
 		}
@@ -335,7 +336,7 @@ func (s *Session) commit(ctx context.Context, r *run, view View, reply tidemark.
 		return fmt.Errorf("commit reply: %w", err)
 	}
 	if next == stateDone {
-		s.letGo(r.ID) // whoever is told of the end may look for the turn
+		skipper(s).LetGo(r.ID) // whoever is told of the end may look for the turn
 	}
 	if said == wordless {
 		s.pass(r, wordless)

@@ -3,12 +3,11 @@ package session
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/blocks"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/episodes"
 	"github.com/tidemark-ai/tidemark/host"
@@ -184,23 +183,23 @@ func editIDs(o tidemark.Overlay) []tidemark.EntryID {
 // visible reads the entries that a layout leaves visible, with their large blocks; beyond what a view
 // may weigh it is errHeavy.
 func (s *Session) visible(ctx context.Context, log string, layout compaction.Layout, admit func(int64) error) ([]compaction.Visible, error) {
-	out, large, size, err := s.stored(ctx, log, layout)
+	out, large, size, err := s.kept(ctx, log, layout)
 	if err == nil && admit != nil {
 		err = admit(size)
 	}
 	if err != nil {
 		return nil, err
 	}
-	var sh shelf
+	sh := s.blocks.Shelf()
 	var pace room.Pace
 	for i, v := range out {
 		if large[v.Seq] == nil {
 			continue
 		}
-		refs := rowRefs(v.Message, large[v.Seq])
-		err := sh.fetch(ctx, s, refs, func(yield func(blobRef) bool) {
+		refs := blocks.RowRefs(v.Message, large[v.Seq])
+		err := sh.Fetch(ctx, refs, func(yield func(blocks.Ref) bool) {
 			for _, v := range out[i+1:] {
-				for _, r := range rowRefs(v.Message, large[v.Seq]) {
+				for _, r := range blocks.RowRefs(v.Message, large[v.Seq]) {
 					if !yield(r) {
 						return
 					}
@@ -210,11 +209,11 @@ func (s *Session) visible(ctx context.Context, log string, layout compaction.Lay
 		if err != nil {
 			return nil, err
 		}
-		full, err := s.hydrateFrom(ctx, v.Message, large[v.Seq], &sh)
+		full, err := sh.Read(ctx, v.Message, large[v.Seq])
 		if err != nil {
 			return nil, err
 		}
-		out[i].Message, _ = s.noted(v.Message, full, string(v.ID))
+		out[i].Message, _ = s.blocks.Noted(v.Message, full, string(v.ID))
 		for _, r := range refs {
 			if err := pace.Did(ctx, s.Runtime, r.Bytes); err != nil {
 				return nil, err
@@ -224,10 +223,10 @@ func (s *Session) visible(ctx context.Context, log string, layout compaction.Lay
 	return out, nil
 }
 
-// stored reads the entries that a layout leaves visible as the database has them; large are the blocks
+// kept reads the entries that a layout leaves visible as the database has them; large are the blocks
 // to bring back, from 0, by the position of their entry. The error is errHeavy when all of it together,
 // size, is too much; the entries are given all the same.
-func (s *Session) stored(ctx context.Context, log string, layout compaction.Layout) (out []compaction.Visible, large map[int64][]int, size int64, err error) {
+func (s *Session) kept(ctx context.Context, log string, layout compaction.Layout) (out []compaction.Visible, large map[int64][]int, size int64, err error) {
 	var seqs []int64
 	stubs := map[int64][]compaction.Placed{} // by the entry that they are in
 	for _, p := range layout.Shown {
@@ -271,8 +270,8 @@ func (s *Session) stored(ctx context.Context, log string, layout compaction.Layo
 				w = int64(len(out[at].Message.AppendJSON(nil)))
 			}
 			size += w
-			if bytes.Contains(e.Payload, []byte(blobField)) {
-				large[e.Seq], w = largeBlocks(out[at].Message)
+			if bytes.Contains(e.Payload, []byte(blocks.Field)) {
+				large[e.Seq], w = blocks.Large(out[at].Message)
 				size += w
 			}
 			if err := pace.Did(ctx, s.Runtime, len(e.Payload)); err != nil {
@@ -316,7 +315,7 @@ func estimateTools(tools []tidemark.Tool) tidemark.Tokens {
 // entryStmts completes a message entry and returns what stores it: the entry and its words. The message is as
 // it came: what looks like a reference in it is none of ours.
 func (s *Session) entryStmts(ctx context.Context, log string, e *tidemark.Entry, m tidemark.Message, prev tidemark.Hash) ([]tidemark.Stmt, error) {
-	stored, err := s.spill(ctx, m)
+	stored, err := s.blocks.Spill(ctx, m)
 	if err != nil {
 		return nil, err
 	}
@@ -326,7 +325,7 @@ func (s *Session) entryStmts(ctx context.Context, log string, e *tidemark.Entry,
 // storedStmts is entryStmts for a message whose large blocks were spilled before.
 func (s *Session) storedStmts(ctx context.Context, log string, e *tidemark.Entry, full, stored tidemark.Message, prev tidemark.Hash) ([]tidemark.Stmt, error) {
 	e.Chain = tidemark.Chain(prev, full)
-	stored, stmts, err := s.artifactStmts(ctx, stored)
+	stored, stmts, err := s.blocks.Compress(ctx, stored, s.settings().ArtifactChars)
 	if err != nil {
 		return nil, err
 	}
@@ -336,110 +335,9 @@ func (s *Session) storedStmts(ctx context.Context, log string, e *tidemark.Entry
 		return nil, err
 	}
 	stmts = append(stmts, entry...)
-	if s.holding() { // they follow when the turn has ended, see settleSkips
-		return stmts, nil
+	if r, ok := Room[room.Indexer](s); ok {
+		index, err := r.IndexStmts(ctx, *e, full)
+		return append(stmts, index...), err
 	}
-	if index, ok := s.wordsStmt(*e, full); ok {
-		stmts = append(stmts, index)
-	}
-	rest, err := s.restStmts(ctx, *e, full)
-	return append(stmts, rest...), err
-}
-
-// words returns the search terms of a message, bounded: restStmts sees to the rest.
-func (s *Session) words(m tidemark.Message) string {
-	text, _ := textAt(m, 0, wordsBytes)
-	return s.Stemmer.Row(strings.ToValidUTF8(text, ""))
-}
-
-// searchable returns the words of a message that a search should find.
-func searchable(m tidemark.Message) string {
-	text, _ := textAt(m, 0, 1<<53)
-	return text
-}
-
-// spillBytes is the size over which a block is stored in the bucket under its hash.
-const spillBytes = 256 << 10
-
-// blobField is the field of a stored block whose bytes stand in the bucket, or in the table of artifacts.
-const blobField = "tidemark_blob"
-
-type blobRef struct {
-	SHA256 string `json:"sha256"`
-	Bytes  int    `json:"bytes"`
-	Bare   bool   `json:"bare,omitempty"` // it was the whole content, as a string
-	In     string `json:"in,omitempty"`   // inRow: the table; empty: the bucket
-	Call   int    `json:"call,omitempty"` // where in its bytes the id of the call belongs, which the table leaves out
-
-	id string // of the call
-}
-
-// rowBytes is the size over which a message gives up its largest blocks too, so that its row fits
-// into every database with room for the rest.
-const rowBytes = 1 << 20
-
-// spill stores large blocks under their hash and returns the message with references instead: those
-// that are large by themselves, then the largest until the message fits into a row. The object is
-// there before the reference, so a reference never dangles.
-// A block that looks like a reference, because somebody sent the field, is stored so, too: whatever has the
-// field in the log is ours.
-func (s *Session) spill(ctx context.Context, m tidemark.Message) (tidemark.Message, error) {
-	raws := make([][]byte, len(m.Content))
-	largest := make([]int, len(m.Content))
-	total := 0
-	for i, b := range m.Content {
-		raws[i], largest[i] = b.AppendJSON(nil), i
-		total += len(raws[i])
-	}
-	slices.SortStableFunc(largest, func(a, b int) int { return len(raws[b]) - len(raws[a]) })
-	out, copied := m, false
-	for _, i := range largest {
-		_, forged := reference(m.Content[i])
-		if !forged && (len(raws[i]) <= spillBytes && total <= rowBytes || len(raws[i]) <= maxReference) {
-			continue
-		}
-		ref, err := s.store(ctx, m.Content[i], raws[i], m.Bare())
-		if err != nil {
-			return m, err
-		}
-		if !copied {
-			out, copied = tidemark.Message{Role: m.Role, Content: slices.Clone(m.Content)}, true
-		}
-		out.Content[i] = ref
-		total -= len(raws[i])
-	}
-	return out, nil
-}
-
-// store puts a block into the bucket and returns the reference to it.
-func (s *Session) store(ctx context.Context, b tidemark.Block, raw []byte, bare bool) (tidemark.Block, error) {
-	if len(raw) > MaxMessage {
-		return b, fmt.Errorf("block of %d bytes, at most %d: %w", len(raw), MaxMessage, tidemark.ErrTooLarge)
-	}
-	sum := string(tidemark.HashOf(raw))
-	_, err := s.Blobs.Put(ctx, s.artifact(sum), bytes.NewReader(raw), int64(len(raw)), tidemark.PutOptions{IfAbsent: true, ContentType: "application/json"})
-	if err != nil && !errors.Is(err, tidemark.ErrConflict) { // there already: same hash, same bytes
-		return b, fmt.Errorf("store block of %d bytes: %w", len(raw), err)
-	}
-	return referTo(b, blobRef{SHA256: sum, Bytes: len(raw), Bare: bare})
-}
-
-// referTo returns the block that is stored instead of one whose bytes stand elsewhere.
-func referTo(b tidemark.Block, to blobRef) (tidemark.Block, error) {
-	short := map[string]any{"type": b.Type, blobField: to}
-	switch b.Type {
-	case tidemark.TypeToolUse:
-		short["id"], short["name"], short["input"] = b.ID, b.Name, struct{}{}
-	case tidemark.TypeToolResult:
-		short["tool_use_id"], short["is_error"] = b.ToolUseID, b.IsError
-	}
-	var ref tidemark.Block
-	if err := json.Unmarshal([]byte(mustJSON(short)), &ref); err != nil {
-		return b, fmt.Errorf("store block: %w", err)
-	}
-	return ref, nil
-}
-
-func (s *Session) artifact(sum string) string {
-	return "agents/" + s.Key.Agent() + "/artifacts/" + sum
+	return stmts, nil
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tidemark-ai/tidemark/session"
+	"github.com/tidemark-ai/tidemark/room/search"
 )
 
 // TestWordsFound: what is written in one form is found in another, through the index of the database: its
@@ -41,7 +41,7 @@ func TestWordsFound(t *testing.T) {
 			if err != nil || len(found) == 0 || found[0].Text != r.text {
 				t.Errorf("search: %.200v, %v", found, err)
 			}
-			again, err := h.Recall(t.Context(), session.Wanted{Query: r.query, K: 3})
+			again, err := h.Recall(t.Context(), search.Wanted{Query: r.query, K: 3})
 			if err != nil || len(again.Results) == 0 || again.Results[0].Text != r.text {
 				t.Errorf("recall: %s %+v, %v", again.Verdict, again.Results, err)
 			}

@@ -2,10 +2,13 @@ package setup
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/agent"
 	"github.com/tidemark-ai/tidemark/recall"
+	"github.com/tidemark-ai/tidemark/room/search"
+	"github.com/tidemark-ai/tidemark/session"
 )
 
 var _ agent.Sessions = Here(nil)
@@ -16,5 +19,9 @@ func (h Here) Recall(ctx context.Context, key tidemark.Key, ask recall.Ask) (rec
 	if err != nil || ask.Query == "" {
 		return recall.Answer{}, err
 	}
-	return s.Answer(ctx, ask)
+	r, ok := session.Room[*search.Room](s)
+	if !ok {
+		return recall.Answer{}, fmt.Errorf("recall in %s: %w", key, tidemark.ErrUnavailable)
+	}
+	return r.Answer(ctx, ask)
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/tidemark-ai/tidemark/room/outbound"
 	"github.com/tidemark-ai/tidemark/room/pager"
 	"github.com/tidemark-ai/tidemark/room/reflection"
+	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/room/sittings"
 	"github.com/tidemark-ai/tidemark/room/snapshots"
 	"github.com/tidemark-ai/tidemark/room/spool"
@@ -169,7 +170,8 @@ var taskStates = map[string]task.State{"on": task.On, "off": task.Off}
 // Rooms returns what makes the rooms of a session, which may delegate to some others.
 func Rooms(c *config.Config, rt tidemark.Runtime, network http.RoundTripper, courier tidemark.Courier, to delegation.Children) []room.Maker {
 	delegated := delegates(c.Delegation, to)
-	out := append(snapshots.Makers(), outbound.Make(courier), occasion.Make(courier != nil), task.Make(taskStates[c.Recall.TaskState]), spool.Make, toolset.Make, pager.Make, episodic.Make,
+	out := append([]room.Maker{search.Make}, snapshots.Makers()...)
+	out = append(out, outbound.Make(courier), occasion.Make(courier != nil), task.Make(taskStates[c.Recall.TaskState]), spool.Make, toolset.Make, pager.Make, episodic.Make,
 		approvals.Make(approvals.Config{Policy: c.Approval.Policy(), Expiry: time.Duration(c.Approval.ExpiryMinutes) * time.Minute,
 			Errand: cmp.Or(delegated.Timeout, delegation.DefaultTimeout)}), delegation.Make(delegated), errand.Make)
 	if c.Memory.Digest {

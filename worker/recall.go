@@ -6,6 +6,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/recall"
+	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -39,11 +40,15 @@ func recallWide(c *request) (any, error) {
 		if s, err = c.Actors.Session(c.r.Context(), asker, false); err != nil {
 			return nil, fmt.Errorf("open session %s: %w", asker, err)
 		}
-		if ask.Since, ask.Until, err = s.Between(values.Get("since"), values.Get("until")); err != nil {
+		r, failed := searchOf(s)
+		if failed != nil {
+			return nil, failed
+		}
+		if ask.Since, ask.Until, err = r.Between(values.Get("since"), values.Get("until")); err != nil {
 			return nil, err
 		}
-		if found, err = s.Answer(c.r.Context(), ask); err == nil {
-			s.NoteAnswer(c.r.Context(), session.ByPerson, found)
+		if found, err = r.Answer(c.r.Context(), ask); err == nil {
+			r.NoteAnswer(c.r.Context(), session.ByPerson, found)
 		}
 	} else {
 		a, failed := c.owner(asker.Agent())
@@ -55,7 +60,7 @@ func recallWide(c *request) (any, error) {
 				return nil, fmt.Errorf("session=%s: %w", clip.To(string(asker), 80), err)
 			}
 		}
-		if ask.Since, ask.Until, err = session.Between(values.Get("since"), values.Get("until"), a.Zone()); err != nil {
+		if ask.Since, ask.Until, err = search.Between(values.Get("since"), values.Get("until"), a.Zone()); err != nil {
 			return nil, err
 		}
 		found, err = a.Recall(c.r.Context(), asker.Scope(), ask)
@@ -63,9 +68,18 @@ func recallWide(c *request) (any, error) {
 	return found, err
 }
 
+// searchOf is what finds in a conversation.
+func searchOf(s *session.Session) (*search.Room, error) {
+	r, ok := session.Room[*search.Room](s)
+	if !ok {
+		return nil, fmt.Errorf("recall in %s: its host finds nothing again: %w", s.Key, tidemark.ErrUnavailable)
+	}
+	return r, nil
+}
+
 // recallAsk reads what a recall looks for, but when and where.
 func (c *request) recallAsk() (recall.Ask, error) {
-	return recall.Ask{Query: c.query(), K: int(c.number("k", session.DefaultK, 1, session.MaxK)),
+	return recall.Ask{Query: c.query(), K: int(c.number("k", search.DefaultK, 1, search.MaxK)),
 		Budget: tidemark.Tokens(c.number("budget", 0, 1, maxRecallBudget)), All: c.flag("all", false)}, c.bad
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -271,16 +272,20 @@ func recallSession(c *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := session.Wanted{Query: ask.Query, K: ask.K, Budget: ask.Budget, All: ask.All}
-	values := c.r.URL.Query()
-	if w.Since, w.Until, err = s.Between(values.Get("since"), values.Get("until")); err != nil {
-		return nil, err
-	}
-	found, err := s.Recall(c.r.Context(), w)
+	r, err := searchOf(s)
 	if err != nil {
 		return nil, err
 	}
-	s.NoteRecall(c.r.Context(), session.ByPerson, found)
+	w := search.Wanted{Query: ask.Query, K: ask.K, Budget: ask.Budget, All: ask.All}
+	values := c.r.URL.Query()
+	if w.Since, w.Until, err = r.Between(values.Get("since"), values.Get("until")); err != nil {
+		return nil, err
+	}
+	found, err := r.Recall(c.r.Context(), w)
+	if err != nil {
+		return nil, err
+	}
+	r.Note(c.r.Context(), session.ByPerson, found)
 	return found, nil
 }
 
@@ -292,8 +297,12 @@ func searchSession(c *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := s.Search(c.r.Context(), q, limit)
+	r, err := searchOf(s)
+	if err != nil {
+		return nil, err
+	}
+	found, err := r.Search(c.r.Context(), q, limit)
 	return struct {
-		Found []session.Found `json:"found"`
+		Found []search.Found `json:"found"`
 	}{listed(found)}, err
 }

@@ -16,15 +16,16 @@ import (
 	"github.com/tidemark-ai/tidemark/cmd/cli"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/recall"
+	finder "github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
 // recalled is what GET …/recall answers, of one conversation or of several.
 type recalled struct {
-	session.Recalled
+	finder.Recalled
 	Unreached []string `json:"unreached"`
 	Results   []struct {
-		session.Recollection
+		finder.Recollection
 		Key string `json:"key"` // of its session, with --scope
 	} `json:"results"`
 }

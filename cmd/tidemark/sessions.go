@@ -14,6 +14,7 @@ import (
 	"github.com/tidemark-ai/tidemark/cmd/node"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/room/reflection"
+	finder "github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/room/task"
 	"github.com/tidemark-ai/tidemark/session"
 )
@@ -165,7 +166,7 @@ func sessionsSet(ctx context.Context, m *cli.Main, f *setFlags) error {
 
 func sessionsSearch(ctx context.Context, m *cli.Main, f *struct{ Limit int }) error {
 	type hits struct {
-		Found []session.Found `json:"found"`
+		Found []finder.Found `json:"found"`
 	}
 	return look(ctx, m, cli.SessionPath(m.Args[0], "/search"+cli.Query("limit", strconv.Itoa(f.Limit), "q", strings.Join(m.Args[1:], " "))), func(out hits) {
 		for _, h := range out.Found {

@@ -80,9 +80,9 @@ func (s *Room) textOf(ctx context.Context, log string, e episodes.Episode, to in
 		if entry.Seq > e.To.Seq && len(part.Content) == 0 {
 			break
 		}
-		if _, size := s.TextAt(part, 0, 0); size > 0 {
+		if _, size := room.TextAt(part, 0, 0); size > 0 {
 			p.add(fmt.Sprintf("[%s, %s, entry %s]\n", entry.At.In(s.Zone()).Format("2006-01-02 15:04"), part.Role, entry.ID))
-			p.addMessage(part, s.TextAt)
+			p.addMessage(part)
 			p.add("\n\n")
 		}
 		if p.more {
@@ -142,9 +142,9 @@ func (p *page) add(text string) {
 }
 
 // addMessage is add of the text of a message, which may be as large as memory.
-func (p *page) addMessage(m tidemark.Message, textAt func(tidemark.Message, int, int) (string, int)) {
+func (p *page) addMessage(m tidemark.Message) {
 	lo := max(p.from-p.at, 0)
-	text, size := textAt(m, lo, max(p.from+room.ToolPage-p.at-lo, 0))
+	text, size := room.TextAt(m, lo, max(p.from+room.ToolPage-p.at-lo, 0))
 	p.b.WriteString(text)
 	p.move(size)
 }

@@ -305,7 +305,7 @@ func dot(a, b []byte) float64 {
 
 // Near returns the messages whose vectors stand out for a query, by position; none when the endpoint fails. told says
 // in which state the vectors are.
-func (s *Room) Near(ctx context.Context, query string, in room.Reach) (near map[int64]recall.Stand, told string) {
+func (s *Room) Near(ctx context.Context, query string, in *room.Lineage) (near map[int64]recall.Stand, told string) {
 	now := s.Runtime.Now()
 	if left := s.rest.Load() - now.UnixMilli(); left > 0 && left <= room.Cooldowns[0].Milliseconds() { // more: the clock was ahead
 		return nil, "unreachable"
@@ -327,12 +327,12 @@ func (s *Room) Near(ctx context.Context, query string, in room.Reach) (near map[
 }
 
 // likest holds a vector against those of the newest messages.
-func (s *Room) likest(ctx context.Context, in room.Reach, q []byte) (map[int64]recall.Stand, error) {
+func (s *Room) likest(ctx context.Context, in *room.Lineage, q []byte) (map[int64]recall.Stand, error) {
 	var seqs []int64
 	var likeness []float64
 	for before := int64(1 << 53); len(seqs) < maxVectors; {
 		sql, args := `SELECT seq, vector FROM vectors v WHERE key = ? AND seq < ? ORDER BY seq DESC LIMIT ?`, []any{string(s.Key), before, vectorPage}
-		if len(in.Keys) > 0 {
+		if !in.Single {
 			sql = `SELECT v.seq, v.vector FROM vectors v JOIN entries e ON e.seq = v.seq WHERE v.key IN (SELECT value FROM json_each(?)) AND e.seq <= coalesce(json_extract(?, '$."' || e.log || '"'), 0) AND v.seq < ? ORDER BY v.seq DESC LIMIT ?`
 			args = []any{room.JSON(in.Keys), in.Logs, before, vectorPage}
 		}

@@ -1,4 +1,4 @@
-package session
+package search
 
 import (
 	"cmp"
@@ -148,7 +148,7 @@ func (f *finding) elsewhere(ctx context.Context, q recall.Query, out *Recalled) 
 	terms := askedFirst(q.Terms)
 	quoted := make([]string, min(len(terms), most))
 	for i := range quoted {
-		quoted[i] = quoteTerm(terms[i])
+		quoted[i] = recall.Quote(terms[i])
 	}
 	any := `(` + strings.Join(quoted, " OR ") + `)`
 	count := func(in among, w Wanted, reason string) error {
@@ -158,7 +158,7 @@ func (f *finding) elsewhere(ctx context.Context, q recall.Query, out *Recalled) 
 		}
 		return err
 	}
-	skips, err := f.s.made.Has(ctx, skipTables)
+	skips, err := f.s.Made.Has(ctx, skipTables)
 	if err != nil {
 		return err
 	}
@@ -177,7 +177,7 @@ func (f *finding) elsewhere(ctx context.Context, q recall.Query, out *Recalled) 
 
 // judge scores hits for the task of the conversation, if there is one, and returns those that are superseded.
 func (f *finding) judge(ctx context.Context) (superseded map[string]bool, err error) {
-	t, err := f.s.task(ctx)
+	t, err := f.s.Task(ctx)
 	if err != nil || t.Zero() || len(f.hits) == 0 {
 		return nil, err
 	}
@@ -188,7 +188,7 @@ func (f *finding) judge(ctx context.Context) (superseded map[string]bool, err er
 		ids[i] = tidemark.EntryID(docs[h.Doc].ID)
 		seqs[i] = f.docs[docs[h.Doc].ID]
 	}
-	marks, err := f.s.marksOf(ctx, ids)
+	marks, err := f.s.MarksOf(ctx, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -215,7 +215,7 @@ type heldAs struct {
 
 // repeated tells of messages what they are, and finds results of tools that a newer one of the same tool with the
 // same input stands for: a file that was read again.
-func (s *Session) repeated(ctx context.Context, seqs []int64) (map[int64]heldAs, error) {
+func (s *Room) repeated(ctx context.Context, seqs []int64) (map[int64]heldAs, error) {
 	raw, err := json.Marshal(seqs)
 	if err != nil {
 		return nil, fmt.Errorf("recall: %w", err)

@@ -1,4 +1,4 @@
-package session
+package search
 
 import (
 	"cmp"
@@ -38,9 +38,9 @@ func (f *finding) whole(ctx context.Context, places []placed) ([]placed, error) 
 		return places, nil
 	}
 	since, until := f.w.span()
-	within, args := f.s.within(f.line, "e")
+	in, args := within(f.line, "e")
 	rows, err := f.s.DB.Query(ctx, `SELECT log, group_concat(seq), group_concat(tokens), sum(skel LIKE '%"r":%') FROM (SELECT log, seq, tokens, skel FROM entries e
-		WHERE `+within+` AND kind = 'message' AND at BETWEEN ? AND ? ORDER BY log, seq LIMIT ?) GROUP BY log LIMIT ?`,
+		WHERE `+in+` AND kind = 'message' AND at BETWEEN ? AND ? ORDER BY log, seq LIMIT ?) GROUP BY log LIMIT ?`,
 		append(args, since, until, wholeMost+1, wholeMost)...)
 	if err != nil {
 		return nil, fmt.Errorf("recall: %w", err)
@@ -80,7 +80,7 @@ func (f *finding) whole(ctx context.Context, places []placed) ([]placed, error) 
 	for _, p := range all {
 		first, final = min(first, p.seq), max(final, p.seq)
 	}
-	skipped, err := f.s.skippedIn(ctx, first, final)
+	skipped, err := f.s.skips.Skipped(ctx, first, final)
 	return slices.DeleteFunc(all, func(p placed) bool { return skipped[p.seq] }), err
 }
 

@@ -1,4 +1,4 @@
-package session
+package search
 
 import (
 	"context"
@@ -9,39 +9,31 @@ import (
 	"github.com/tidemark-ai/tidemark/room"
 )
 
-// standing returns the messages that a room finds for a query by more than its words, by position; none when there is no
+// standing returns the messages that another room finds for a query by more than its words, by position; none when there is no
 // such room, or it fails: the words find what they find. told says how it went.
-func (s *Session) standing(ctx context.Context, l *lineage, w Wanted) (near map[int64]recall.Stand, told string) {
-	r, ok := Room[room.Finder](s)
-	if !ok {
-		return nil, ""
-	}
-	in := room.Reach{}
-	if !l.single {
-		in = room.Reach{Keys: l.keys, Logs: l.logs}
-	}
-	near, told = r.Near(ctx, w.Query, in)
+func (s *Room) standing(ctx context.Context, l *room.Lineage, w Wanted) (near map[int64]recall.Stand, told string) {
+	near, told = s.Near(ctx, w.Query, l)
 	near, err := s.wanted(ctx, l, near, w)
 	if err != nil {
-		s.warn("recall without vectors", err)
+		s.Warn("recall without vectors", err)
 		return nil, "unreachable"
 	}
 	return near, told
 }
 
 // wanted keeps of what stands out what was said in time, and leaves out skipped turns unless all is wanted.
-func (s *Session) wanted(ctx context.Context, l *lineage, near map[int64]recall.Stand, w Wanted) (map[int64]recall.Stand, error) {
+func (s *Room) wanted(ctx context.Context, l *room.Lineage, near map[int64]recall.Stand, w Wanted) (map[int64]recall.Stand, error) {
 	if len(near) == 0 {
 		return nil, nil
 	}
 	since, until := w.span()
-	_, skipped := l.homes(s)
+	_, skipped := l.Homes()
 	if w.All {
 		skipped = []string{"none"}
 	}
 	rows, err := s.DB.Query(ctx, `SELECT e.seq FROM json_each(?) j CROSS JOIN entries e ON e.seq = j.value
 		WHERE e.at BETWEEN ? AND ? AND NOT EXISTS (SELECT 1 FROM words WHERE words MATCH ? AND rowid = e.seq) LIMIT ?`,
-		mustJSON(standingSeqs(near)), since, until, anyHome(skipped), room.MaxNear)
+		room.JSON(standingSeqs(near)), since, until, recall.MatchHome(skipped), room.MaxNear)
 	if err != nil {
 		return nil, fmt.Errorf("read what stands out: %w", err)
 	}

@@ -1,4 +1,4 @@
-package session
+package blocks
 
 import (
 	"math/rand/v2"
@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // TestSkim: a message that is skimmed has the text that it has decoded whole, and the forms that a log mostly has are.
@@ -24,7 +25,7 @@ func TestSkim(t *testing.T) {
 		var blocks []tidemark.Block
 		for range 1 + rng.IntN(3) {
 			input := tidemark.NewText(tidemark.User, text()).AppendJSON(nil)
-			blocks = append(blocks, []tidemark.Block{tidemark.Text(text()), tidemark.ToolUse("i"+text(), "read", input), tidemark.ToolUse("i", recallTool.Name, input),
+			blocks = append(blocks, []tidemark.Block{tidemark.Text(text()), tidemark.ToolUse("i"+text(), "read", input), tidemark.ToolUse("i", room.RecallTool, input),
 				tidemark.ToolResult("i", text(), rng.IntN(2) == 0), {Type: tidemark.TypeThinking, Text: text()},
 				{Type: tidemark.TypeToolResult, ToolUseID: "i", Content: []tidemark.Block{tidemark.Text(text()), tidemark.Text(text())}}}[rng.IntN(6)])
 		}
@@ -42,8 +43,8 @@ func TestSkim(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		have, _ := textAt(got, 0, wordsBytes)
-		if want, _ := textAt(whole, 0, wordsBytes); have != want || got.Role != whole.Role {
+		have, _ := room.TextAt(got, 0, room.WordsBytes)
+		if want, _ := room.TextAt(whole, 0, room.WordsBytes); have != want || got.Role != whole.Role {
 			t.Fatalf("%s: %s says %q, want %s %q", raw, got.Role, have, whole.Role, want)
 		}
 	}
@@ -58,8 +59,8 @@ func TestSkim(t *testing.T) {
 	} {
 		m, ok := skim([]byte(`{"role":"user","content":` + raw + `}`))
 		whole, err := tidemark.Entry{Payload: []byte(`{"role":"user","content":` + raw + `}`)}.Message()
-		have, _ := textAt(m, 0, wordsBytes)
-		if had, _ := textAt(whole, 0, wordsBytes); !ok || err != nil || strings.TrimSpace(have) != want || have != had {
+		have, _ := room.TextAt(m, 0, room.WordsBytes)
+		if had, _ := room.TextAt(whole, 0, room.WordsBytes); !ok || err != nil || strings.TrimSpace(have) != want || have != had {
 			t.Errorf("%s: %v %q, %q decoded", raw, ok, have, had)
 		}
 	}

@@ -1,10 +1,8 @@
-package session_test
+package search
 
 import (
 	"testing"
 	"time"
-
-	"github.com/tidemark-ai/tidemark/session"
 )
 
 // TestBetweenTimes: a time is read as markers and results say it, where the agent is; up to a minute is to its end.
@@ -23,13 +21,13 @@ func TestBetweenTimes(t *testing.T) {
 		"2026-02-11 20:36:00":    {at, at},
 		"2026-02-11":             {at.Add(-20*time.Hour - 36*time.Minute), at.Add(3*time.Hour + 24*time.Minute - time.Millisecond)},
 	} {
-		from, to, err := session.Between(text, text, zone)
+		from, to, err := Between(text, text, zone)
 		if err != nil || !from.Equal(want[0]) || !to.Equal(want[1]) {
 			t.Errorf("%s: %s to %s, %v", text, from, to, err)
 		}
 	}
 	for _, text := range []string{"yesterday", "2026-02-11 25:00", "20:36"} {
-		if _, _, err := session.Between(text, "", zone); err == nil {
+		if _, _, err := Between(text, "", zone); err == nil {
 			t.Errorf("%q is a time", text)
 		}
 	}

@@ -1,4 +1,4 @@
-package session
+package search
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/tidemark-ai/tidemark/recall"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // Which terms a message has does not tell which of many alike is meant: all of a series have "build" and "hash", and
@@ -23,7 +24,7 @@ const (
 // weighRuns adds what words are worth that stand together in a message as they do in the query: which of many that
 // have them says it, presence does not tell. It is asked for numbers, which stand beside other words elsewhere, and
 // for words that so many messages have that not all are listed.
-func (s *Session) weighRuns(ctx context.Context, in among, list []posting, runs []recall.Run, w Wanted, n sizeOf, weights map[int64]float64) error {
+func (s *Room) weighRuns(ctx context.Context, in among, list []posting, runs []recall.Run, w Wanted, n sizeOf, weights map[int64]float64) error {
 	there, some := map[string]bool{}, len(list) > 0 && list[0].more
 	for _, p := range list {
 		there[p.term] = true
@@ -33,7 +34,7 @@ func (s *Session) weighRuns(ctx context.Context, in among, list []posting, runs 
 		if !r.Number && !some || slices.ContainsFunc(r.Terms, func(t string) bool { return !there[t] }) {
 			continue
 		}
-		first, last := quoteTerm(r.Terms[0]), quoteTerm(r.Terms[len(r.Terms)-1])
+		first, last := recall.Quote(r.Terms[0]), recall.Quote(r.Terms[len(r.Terms)-1])
 		queries = append(queries, `("`+strings.ReplaceAll(strings.Join(r.Terms, " "), `"`, ``)+`")`, `(NEAR(`+first+` `+last+`, `+strconv.Itoa(runGap+len(r.Terms)-2)+`))`)
 		if len(queries) >= 2*runsMost {
 			break
@@ -64,7 +65,7 @@ type candidate struct {
 
 // heaviest returns the messages of the most weight. Of equals of which not all are taken, those come first that have the
 // terms more often, then the newest.
-func (s *Session) heaviest(ctx context.Context, list []posting, weights map[int64]float64, n sizeOf, most int) ([]int64, error) {
+func (s *Room) heaviest(ctx context.Context, list []posting, weights map[int64]float64, n sizeOf, most int) ([]int64, error) {
 	found := make([]candidate, 0, len(weights))
 	for seq, weight := range weights {
 		found = append(found, candidate{seq: seq, weight: weight})
@@ -102,14 +103,14 @@ func (s *Session) heaviest(ctx context.Context, list []posting, weights map[int6
 func same(a, b float64) bool { return a-b < 1e-9 && b-a < 1e-9 }
 
 // often finds how often some messages have the rarest terms.
-func (s *Session) often(ctx context.Context, list []posting, of []candidate, n sizeOf) error {
+func (s *Room) often(ctx context.Context, list []posting, of []candidate, n sizeOf) error {
 	at, seqs := make(map[int64]int, len(of)), make([]int64, len(of))
 	for i, c := range of {
 		at[c.seq], seqs[i] = i, c.seq
 	}
 	for _, p := range list[:min(len(list), oftenMost)] {
 		rows, err := s.DB.Query(ctx, `SELECT doc, count(*) FROM (SELECT doc FROM words_seen WHERE term = ? AND col = 'terms' LIMIT ?)
-			WHERE doc IN (SELECT value FROM json_each(?)) GROUP BY doc LIMIT ?`, p.term, seenMost, mustJSON(seqs), len(of))
+			WHERE doc IN (SELECT value FROM json_each(?)) GROUP BY doc LIMIT ?`, p.term, seenMost, room.JSON(seqs), len(of))
 		if err != nil {
 			return fmt.Errorf("recall: how often: %w", err)
 		}

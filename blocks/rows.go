@@ -1,4 +1,4 @@
-package session
+package blocks
 
 import (
 	"bytes"
@@ -13,8 +13,16 @@ import (
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
-// DefaultArtifactChars is the size over which a result of a tool is an artifact.
-const DefaultArtifactChars = 1024
+// DefaultChars is the size over which a result of a tool is an artifact.
+const DefaultChars = 1024
+
+// Tables hold the results of tools over a threshold, compressed, each once for a conversation and its
+// branches: the entry keeps the reference. Rows are 2 KB on average, of which an index of its own would
+// leave a page each to overflow: with a number as key and the hash beside it they take 8 % less.
+var Tables = []string{
+	`CREATE TABLE artifacts(
+		n INTEGER PRIMARY KEY, key TEXT NOT NULL, sha TEXT NOT NULL, size INTEGER NOT NULL, bytes BLOB NOT NULL, UNIQUE(key, sha))`,
+}
 
 // inRow marks a reference whose bytes stand in the table of artifacts, and not in the bucket.
 const inRow = "row"
@@ -23,16 +31,18 @@ const inRow = "row"
 // stays where it is.
 const minSaved = 512
 
+// InRow reports whether the bytes stand in the database.
+func (r Ref) InRow() bool { return r.In == inRow }
+
 // artifact is a block as the table has it.
 type artifact struct {
 	size int
 	gzip []byte
 }
 
-// artifactStmts takes the large results of tools out of a message: it returns the message with references, and
+// Compress takes the large results of tools out of a message: it returns the message with references, and
 // the statements that store the blocks, for the transaction that stores the entry.
-func (s *Session) artifactStmts(ctx context.Context, m tidemark.Message) (tidemark.Message, []tidemark.Stmt, error) {
-	most := s.settings().ArtifactChars
+func (s *Store) Compress(ctx context.Context, m tidemark.Message, most int) (tidemark.Message, []tidemark.Stmt, error) {
 	if most < 0 {
 		return m, nil, nil
 	}
@@ -42,7 +52,7 @@ func (s *Session) artifactStmts(ctx context.Context, m tidemark.Message) (tidema
 			continue
 		}
 		raw := b.AppendJSON(nil)
-		if len(raw) <= most || len(raw) > spillBytes || tidemark.UTF16Len(raw) <= most {
+		if len(raw) <= most || len(raw) > SpillBytes || tidemark.UTF16Len(raw) <= most {
 			continue
 		}
 		kept, call := withoutCall(raw, b.ToolUseID)
@@ -53,11 +63,11 @@ func (s *Session) artifactStmts(ctx context.Context, m tidemark.Message) (tidema
 		if len(packed)+minSaved > len(raw) {
 			continue
 		}
-		if err := s.made.Open(ctx, artifactTables); err != nil {
+		if err := s.Open(ctx); err != nil {
 			return m, nil, err
 		}
 		sum := string(tidemark.HashOf(kept))
-		ref, err := referTo(b, blobRef{SHA256: sum, Bytes: len(raw), In: inRow, Call: call})
+		ref, err := referTo(b, Ref{SHA256: sum, Bytes: len(raw), In: inRow, Call: call})
 		if err != nil {
 			return m, nil, err
 		}
@@ -101,11 +111,11 @@ const (
 
 // artifactsOf reads artifacts by their references, compressed; what is not there is left out. A reference that
 // somebody made up names none but of this conversation.
-func (s *Session) artifactsOf(ctx context.Context, refs []blobRef) (map[string]artifact, error) {
+func (s *Store) artifactsOf(ctx context.Context, refs []Ref) (map[string]artifact, error) {
 	if len(refs) == 0 {
 		return nil, nil
 	}
-	if there, err := s.made.Has(ctx, artifactTables); err != nil || !there {
+	if there, err := s.There(ctx); err != nil || !there {
 		return nil, err
 	}
 	out := make(map[string]artifact, len(refs))
@@ -131,17 +141,20 @@ func (s *Session) artifactsOf(ctx context.Context, refs []blobRef) (map[string]a
 	return out, nil
 }
 
-// shelf gives the blocks that references in some messages name, and reads those of several messages at once.
-// Its zero value is empty.
-type shelf struct {
-	zip  gzip.Reader
-	held map[string]artifact
+// Shelf gives the blocks that references in some messages name, and reads those of several messages at once.
+type Shelf struct {
+	store *Store
+	zip   gzip.Reader
+	held  map[string]artifact
 }
 
-// fetch sees to it that the artifacts of the first message are there, and those of the next ones as far as
+// Shelf returns an empty one.
+func (s *Store) Shelf() *Shelf { return &Shelf{store: s} }
+
+// Fetch sees to it that the artifacts of the first message are there, and those of the next ones as far as
 // one page holds them.
-func (h *shelf) fetch(ctx context.Context, s *Session, first []blobRef, next func(yield func(blobRef) bool)) error {
-	if !slices.ContainsFunc(first, func(r blobRef) bool { _, ok := h.held[r.SHA256]; return !ok }) {
+func (h *Shelf) Fetch(ctx context.Context, first []Ref, next func(yield func(Ref) bool)) error {
+	if !slices.ContainsFunc(first, func(r Ref) bool { _, ok := h.held[r.SHA256]; return !ok }) {
 		return nil
 	}
 	refs, size := slices.Clip(first), 0
@@ -149,7 +162,7 @@ func (h *shelf) fetch(ctx context.Context, s *Session, first []blobRef, next fun
 		size += r.Bytes
 	}
 	if next != nil {
-		next(func(r blobRef) bool {
+		next(func(r Ref) bool {
 			if size += r.Bytes; size > artifactPageBytes || len(refs) >= artifactPage {
 				return false
 			}
@@ -158,19 +171,19 @@ func (h *shelf) fetch(ctx context.Context, s *Session, first []blobRef, next fun
 		})
 	}
 	var err error
-	h.held, err = s.artifactsOf(ctx, refs)
+	h.held, err = h.store.artifactsOf(ctx, refs)
 	return err
 }
 
 // block expands an artifact; one that is not there is ErrNotFound.
-func (h *shelf) block(_ context.Context, ref blobRef) (tidemark.Block, error) {
+func (h *Shelf) block(_ context.Context, ref Ref) (tidemark.Block, error) {
 	a, ok := h.held[ref.SHA256]
 	if !ok {
 		return tidemark.Block{}, fmt.Errorf("artifact %s: %w", ref.SHA256, tidemark.ErrNotFound)
 	}
 	raw, err := archive.Gunzip(&h.zip, a.gzip, a.size)
 	if err != nil {
-		return tidemark.Block{}, fmt.Errorf("artifact %s: %w: %w", ref.SHA256, errDamaged, err)
+		return tidemark.Block{}, fmt.Errorf("artifact %s: %w: %w", ref.SHA256, ErrDamaged, err)
 	}
 	if raw = withCall(raw, ref.id, ref.Call); len(raw) != ref.Bytes {
 		return tidemark.Block{}, fmt.Errorf("artifact %s for a result of %d bytes: %w", ref.SHA256, ref.Bytes, tidemark.ErrNotFound)
@@ -180,16 +193,16 @@ func (h *shelf) block(_ context.Context, ref blobRef) (tidemark.Block, error) {
 	whole := make([]byte, 0, len(raw)+32)
 	whole = append(append(append(whole, `{"role":"user","content":[`...), raw...), `]}`...)
 	if err := json.Unmarshal(whole, &m); err != nil || len(m.Content) != 1 {
-		return tidemark.Block{}, fmt.Errorf("artifact %s is no block: %w: %w", ref.SHA256, errDamaged, tidemark.ErrUnavailable)
+		return tidemark.Block{}, fmt.Errorf("artifact %s is no block: %w: %w", ref.SHA256, ErrDamaged, tidemark.ErrUnavailable)
 	}
 	return m.Content[0], nil
 }
 
-// rowRefs returns the references of some blocks of a message to artifacts.
-func rowRefs(m tidemark.Message, blocks []int) []blobRef {
-	var out []blobRef
+// RowRefs returns the references of some blocks of a message to artifacts.
+func RowRefs(m tidemark.Message, blocks []int) []Ref {
+	var out []Ref
 	for _, i := range blocks {
-		if ref, ok := reference(m.Content[i]); ok && ref.In == inRow {
+		if ref, ok := Reference(m.Content[i]); ok && ref.In == inRow {
 			out = append(out, ref)
 		}
 	}

@@ -1,4 +1,4 @@
-package session
+package search
 
 import (
 	"cmp"
@@ -13,6 +13,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/recall"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // How candidates are found. FTS5's own bm25 would cost 2 µs for each message that has a term, and count all
@@ -48,14 +49,50 @@ type sizeOf struct {
 	alone      bool
 }
 
+// among says which messages of the index are looked at. To hold a word's messages against all of a conversation
+// takes longer than to list them, so one that has its database for itself does without, and one that is most of it
+// asks of each message whose it is, until it has enough of its own.
+type among struct {
+	line             *room.Lineage
+	found, skipped   []string // words of the home column
+	alone, most, all bool
+}
+
+func (s *Room) among(l *room.Lineage, w Wanted, n sizeOf) among {
+	a := among{line: l, alone: n.alone, most: !n.alone && l.Single && 2*n.docs >= n.last, all: w.All}
+	a.found, a.skipped = l.Homes()
+	return a
+}
+
+// match is the expression of FTS5 for an expression over terms.
+func (a among) match(terms string) string {
+	switch {
+	case (a.alone || a.most) && a.all:
+		return `terms : ` + terms
+	case a.alone || a.most:
+		return `terms : ` + terms + ` NOT ` + recall.MatchHome(a.skipped)
+	case a.all:
+		return recall.MatchHome(slices.Concat(a.found, a.skipped)) + ` AND terms : ` + terms
+	}
+	return recall.MatchHome(a.found) + ` AND terms : ` + terms
+}
+
+// within is the condition that entries under an alias are of what the session may look into.
+func within(l *room.Lineage, alias string) (sql string, args []any) {
+	if l.Single {
+		return alias + `.log IN (SELECT id FROM logs WHERE key BETWEEN ? AND ?)`, l.Ends
+	}
+	return alias + `.log IN (SELECT key FROM json_each(?)) AND ` + l.Before(alias), []any{l.Logs, l.Logs}
+}
+
 // extent returns how many messages the conversation has, roughly: it counts again when the database grew by a
 // quarter, since that reads an index of them all.
-func (s *Session) extent(ctx context.Context, l *lineage) (sizeOf, error) {
-	rows, err := s.DB.Query(ctx, `SELECT (SELECT coalesce(max(seq), 0) FROM entries), NOT EXISTS (SELECT 1 FROM logs WHERE key NOT BETWEEN ? AND ?) LIMIT 1`, s.ends()...)
+func (s *Room) extent(ctx context.Context, l *room.Lineage) (sizeOf, error) {
+	rows, err := s.DB.Query(ctx, `SELECT (SELECT coalesce(max(seq), 0) FROM entries), NOT EXISTS (SELECT 1 FROM logs WHERE key NOT BETWEEN ? AND ?) LIMIT 1`, l.Ends...)
 	if err != nil {
 		return sizeOf{}, fmt.Errorf("recall: %w", err)
 	}
-	last, alone := rows[0].Int(0), rows[0].Int(1) > 0 && l.single
+	last, alone := rows[0].Int(0), rows[0].Int(1) > 0 && l.Single
 	if old := s.counted.Load(); old != nil && last-old.last <= old.docs/4 {
 		n := sizeOf{docs: old.docs, last: last, alone: alone}
 		if alone { // what came since is its own
@@ -63,8 +100,8 @@ func (s *Session) extent(ctx context.Context, l *lineage) (sizeOf, error) {
 		}
 		return n, nil
 	}
-	within, args := s.within(l, "e")
-	rows, err = s.DB.Query(ctx, `SELECT count(*) FROM entries e WHERE e.kind = 'message' AND `+within+` LIMIT 1`, args...)
+	in, args := within(l, "e")
+	rows, err = s.DB.Query(ctx, `SELECT count(*) FROM entries e WHERE e.kind = 'message' AND `+in+` LIMIT 1`, args...)
 	if err != nil {
 		return sizeOf{}, fmt.Errorf("recall: %w", err)
 	}
@@ -74,7 +111,7 @@ func (s *Session) extent(ctx context.Context, l *lineage) (sizeOf, error) {
 }
 
 // postings asks the index for the messages of each term, in one query. Terms that no message has are left out.
-func (s *Session) postings(ctx context.Context, in among, terms []string, w Wanted, n sizeOf) ([]posting, error) {
+func (s *Room) postings(ctx context.Context, in among, terms []string, w Wanted, n sizeOf) ([]posting, error) {
 	var out []posting
 	lists, err := s.listed(ctx, in, terms, w, postingMost)
 	if err != nil {
@@ -96,11 +133,11 @@ func (s *Session) postings(ctx context.Context, in among, terms []string, w Want
 }
 
 // listed returns the messages that match each of some expressions of FTS5 over terms, newest first.
-func (s *Session) listed(ctx context.Context, in among, terms []string, w Wanted, most int) ([][]int64, error) {
+func (s *Room) listed(ctx context.Context, in among, terms []string, w Wanted, most int) ([][]int64, error) {
 	matches := make([]string, len(terms))
 	for i, t := range terms {
 		if !strings.HasPrefix(t, "(") {
-			t = quoteTerm(t)
+			t = recall.Quote(t)
 		}
 		matches[i] = in.match(t)
 	}
@@ -129,11 +166,11 @@ func (s *Session) listed(ctx context.Context, in among, terms []string, w Wanted
 	own := ""
 	if in.most {
 		own = ` AND EXISTS (SELECT 1 FROM entries own INDEXED BY entries_log WHERE own.log IN (SELECT id FROM logs WHERE key BETWEEN ? AND ?) AND own.seq = words.rowid)`
-		args = slices.Insert(args, len(args)-2, s.ends()...)
+		args = slices.Insert(args, len(args)-2, in.line.Ends...)
 	}
-	if !in.line.single {
-		own = ` AND EXISTS (SELECT 1 FROM entries own WHERE own.seq = words.rowid AND ` + in.line.before("own") + `)`
-		args = slices.Insert(args, len(args)-2, any(in.line.logs))
+	if !in.line.Single {
+		own = ` AND EXISTS (SELECT 1 FROM entries own WHERE own.seq = words.rowid AND ` + in.line.Before("own") + `)`
+		args = slices.Insert(args, len(args)-2, any(in.line.Logs))
 	}
 	rows, err := s.DB.Query(ctx, `SELECT j.key, (SELECT group_concat(r) FROM (SELECT words.rowid AS r FROM `+from+early+own+` ORDER BY words.rowid DESC LIMIT ?)) FROM json_each(?) j LIMIT 64`, args...)
 	if err != nil {
@@ -155,7 +192,7 @@ type rows struct {
 // rowsOf turns times into positions: the id of an entry begins with its time. To ask of each message of a word when it
 // was said takes twenty times as long. nil is for no times, and for those of more messages than are worth it: then
 // some are soon found that are old enough.
-func (s *Session) rowsOf(ctx context.Context, w Wanted) (*rows, error) {
+func (s *Room) rowsOf(ctx context.Context, w Wanted) (*rows, error) {
 	since, until := w.span()
 	if !w.timed() || since < 0 {
 		return nil, nil
@@ -173,7 +210,7 @@ func (s *Session) rowsOf(ctx context.Context, w Wanted) (*rows, error) {
 }
 
 // beyond lists what was said at other times than are wanted: behind their positions, and before them.
-func (s *Session) beyond(ctx context.Context, in among, terms []string, w Wanted, most int) ([][]int64, error) {
+func (s *Room) beyond(ctx context.Context, in among, terms []string, w Wanted, most int) ([][]int64, error) {
 	out := make([][]int64, len(terms))
 	for _, part := range []rows{{w.rows.to + 1, 1 << 53, true}, {0, w.rows.from - 1, true}} {
 		w.rows, w.outside = &part, false
@@ -204,7 +241,7 @@ func (w Wanted) span() (since, until int64) {
 
 // find returns the messages that have the most of a query's terms, weighted by rarity, and of the words that stand
 // together in it, best first and newest first among equals, with the terms by rarity and how rare each is.
-func (s *Session) find(ctx context.Context, l *lineage, terms []string, runs []recall.Run, w Wanted, n sizeOf, most int) ([]int64, []string, recall.Stats, error) {
+func (s *Room) find(ctx context.Context, l *room.Lineage, terms []string, runs []recall.Run, w Wanted, n sizeOf, most int) ([]int64, []string, recall.Stats, error) {
 	in := s.among(l, w, n)
 	list, err := s.postings(ctx, in, askedFirst(terms), w, n)
 	if err != nil {
@@ -229,7 +266,7 @@ func (s *Session) find(ctx context.Context, l *lineage, terms []string, runs []r
 // weigh sums up the weights of terms by message: of those that the rarest terms give, or, when there are only
 // common ones, of the newest that have them all and the newest that have one. Terms in over 5 % of the messages
 // do not count when rarer ones remain.
-func (s *Session) weigh(ctx context.Context, in among, list []posting, w Wanted, n sizeOf, most int) (map[int64]float64, error) {
+func (s *Room) weigh(ctx context.Context, in among, list []posting, w Wanted, n sizeOf, most int) (map[int64]float64, error) {
 	common := float64(max(n.docs/20, commonFrom))
 	var base, rest []posting
 	total := 0
@@ -248,7 +285,7 @@ func (s *Session) weigh(ctx context.Context, in among, list []posting, w Wanted,
 	weights := map[int64]float64{}
 	var names []string
 	for _, p := range base {
-		names = append(names, quoteTerm(p.term))
+		names = append(names, recall.Quote(p.term))
 		for _, seq := range p.seqs {
 			weights[seq] += rarity(p, n)
 		}
@@ -259,7 +296,7 @@ func (s *Session) weigh(ctx context.Context, in among, list []posting, w Wanted,
 		if !p.more {
 			add(weights, p.seqs, rarity(p, n))
 		} else if len(ask) < weighMost {
-			ask, queries = append(ask, p), append(queries, `(`+quoteTerm(p.term)+` AND (`+strings.Join(names, " OR ")+`))`)
+			ask, queries = append(ask, p), append(queries, `(`+recall.Quote(p.term)+` AND (`+strings.Join(names, " OR ")+`))`)
 		}
 	}
 	if len(ask) == 0 {
@@ -277,7 +314,7 @@ func (s *Session) weigh(ctx context.Context, in among, list []posting, w Wanted,
 
 // weighCommon weighs messages when no term is rare: the newest that have one of the rarest terms, that have them all
 // and, where these are not enough, that have two of them, so that an old one with most of them is found.
-func (s *Session) weighCommon(ctx context.Context, in among, list []posting, w Wanted, n sizeOf, most int) (map[int64]float64, error) {
+func (s *Room) weighCommon(ctx context.Context, in among, list []posting, w Wanted, n sizeOf, most int) (map[int64]float64, error) {
 	list = list[:min(len(list), weighMost)]
 	has := map[int64]int{} // which of the terms, a bit for each
 	for i, p := range list {
@@ -292,7 +329,7 @@ func (s *Session) weighCommon(ctx context.Context, in among, list []posting, w W
 			var names []string
 			for j, p := range list {
 				if set>>j&1 > 0 {
-					names = append(names, quoteTerm(p.term))
+					names = append(names, recall.Quote(p.term))
 				}
 			}
 			queries[i] = `(` + strings.Join(names, " AND ") + `)`
@@ -353,7 +390,7 @@ type placed struct {
 }
 
 // placing puts candidates and the neighbours of some of them in order.
-func (s *Session) placing(ctx context.Context, l *lineage, seqs, around []int64, w Wanted) ([]placed, error) {
+func (s *Room) placing(ctx context.Context, l *room.Lineage, seqs, around []int64, w Wanted) ([]placed, error) {
 	raw, err := json.Marshal(around)
 	if err != nil {
 		return nil, fmt.Errorf("recall: %w", err)
@@ -363,7 +400,7 @@ func (s *Session) placing(ctx context.Context, l *lineage, seqs, around []int64,
 	if w.timed() {
 		look = besideMost
 	}
-	if there, err := s.made.Has(ctx, skipTables); err != nil {
+	if there, err := s.Made.Has(ctx, skipTables); err != nil {
 		return nil, err
 	} else if there && !w.All {
 		look = besideMost
@@ -372,8 +409,8 @@ func (s *Session) placing(ctx context.Context, l *lineage, seqs, around []int64,
 		args = append(args, string(s.Key), string(s.Key))
 	}
 	own := ""
-	if !l.single { // what was said there since a branch began is nobody's neighbour here
-		own, args = ` AND `+l.before("b"), slices.Insert(args, 0, any(l.logs))
+	if !l.Single { // what was said there since a branch began is nobody's neighbour here
+		own, args = ` AND `+l.Before("b"), slices.Insert(args, 0, any(l.Logs))
 	}
 	side := func(cmp, order string) string {
 		return `(SELECT group_concat(seq) FROM (SELECT seq FROM (SELECT seq, id, at FROM entries b WHERE b.log = e.log AND b.kind = 'message' AND b.seq ` + cmp + ` e.seq` + own + `
@@ -427,51 +464,4 @@ func list(s string) []int64 {
 		}
 	}
 	return out
-}
-
-// excerpt cuts a long text to what stands around a place, unless that is below 0, and around the terms, the rarest
-// first, in the order of the text.
-func excerpt(text string, place int, terms []string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	const side = 160
-	lower := strings.ToLower(text)
-	if len(lower) != len(text) { // places in one are not places in the other
-		lower = text
-	}
-	type span struct{ from, to int }
-	var spans []span
-	left := most
-	if place >= 0 {
-		s := span{max(0, place-side), min(len(text), place+2*side)}
-		spans, left = append(spans, s), left-(s.to-s.from)
-	}
-	for _, t := range terms {
-		at := strings.Index(lower, t)
-		if at < 0 || slices.ContainsFunc(spans, func(s span) bool { return s.from <= at && at+len(t) <= s.to }) {
-			continue
-		}
-		s := span{max(0, at-side), min(len(text), at+len(t)+2*side)}
-		if left -= s.to - s.from; left < 0 {
-			break
-		}
-		spans = append(spans, s)
-	}
-	if left > side {
-		spans = append(spans, span{0, min(left, len(text))})
-	}
-	slices.SortStableFunc(spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
-	var b strings.Builder
-	end := 0
-	for _, s := range spans {
-		if s.from > end && end > 0 {
-			b.WriteString(" … ")
-		}
-		if s.to > end {
-			b.WriteString(text[max(s.from, end):s.to])
-			end = s.to
-		}
-	}
-	return strings.ToValidUTF8(b.String(), "")
 }

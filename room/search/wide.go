@@ -1,4 +1,4 @@
-package session
+package search
 
 import (
 	"cmp"
@@ -10,15 +10,22 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/recall"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
+// wideOf returns an agent, if it looks into other conversations.
+func wideOf(agent any) (Wide, bool) {
+	w, ok := agent.(Wide)
+	return w, ok
+}
+
 // Answer searches the conversation for an agent that asks several.
-func (s *Session) Answer(ctx context.Context, ask recall.Ask) (recall.Answer, error) {
+func (s *Room) Answer(ctx context.Context, ask recall.Ask) (recall.Answer, error) {
 	return s.answerEarly(ctx, ask, 0)
 }
 
 // answerEarly is Answer without what a turn in work has said, which began at a position.
-func (s *Session) answerEarly(ctx context.Context, ask recall.Ask, before int64) (recall.Answer, error) {
+func (s *Room) answerEarly(ctx context.Context, ask recall.Ask, before int64) (recall.Answer, error) {
 	w := Wanted{Query: ask.Query, K: ask.K, Since: ask.Since, Until: ask.Until, All: ask.All, before: before,
 		Own: ask.Scope != recall.ScopeSession} // what a branch continues is told by the session that it is of
 	if ask.Scope == recall.ScopeSession { // else the budget is of all
@@ -28,14 +35,7 @@ func (s *Session) answerEarly(ctx context.Context, ask recall.Ask, before int64)
 	if err != nil {
 		return recall.Answer{}, err
 	}
-	if _, ok := s.wide(); ok && s.digested.silent() { // it was logged before there were digests, perhaps
-		soon := tidemark.Stmt{SQL: `INSERT INTO due(key, kind, at, data) VALUES(?, ?, ?, '') ON CONFLICT(key, kind) DO NOTHING`,
-			Args: []any{string(s.Key), dueDigest, s.Runtime.Now().Add(digestSoon).UnixMilli()}}
-		if err := s.DB.Tx(ctx, []tidemark.Stmt{soon}); err != nil {
-			s.warn("plan digests", err)
-		}
-		s.setAlarm(ctx)
-	}
+	s.digests.soon(ctx)
 	out := recall.Answer{Query: ask.Query, Results: []recall.Result{}, Filtered: []recall.Left{}, Verdict: found.Verdict, Considered: found.Considered, Reformulated: found.Reformulated, Hint: found.Hint,
 		Asked: []tidemark.Key{s.Key}, Coverage: 1}
 	for _, f := range found.Filtered {
@@ -56,38 +56,30 @@ func (s *Session) answerEarly(ctx context.Context, ask recall.Ask, before int64)
 
 // recallWide searches the conversations that this one may read. Its own part it looks through itself: an
 // agent that asked back would wait for who waits for it.
-func (s *Session) recallWide(ctx context.Context, ask recall.Ask, before int64) (recall.Answer, error) {
-	to, ok := s.wide()
+func (s *Room) recallWide(ctx context.Context, ask recall.Ask, before int64) (recall.Answer, error) {
+	to, ok := wideOf(s.Agent)
 	if !ok {
 		return recall.Answer{}, fmt.Errorf("recall: scope %s: this agent does not look into other conversations: %w", ask.Scope, tidemark.ErrUnavailable)
 	}
 	ask.K, ask.Own = min(cmp.Or(max(ask.K, 0), DefaultK), MaxK), s.Key
 	var answers []recall.Answer
-	if scope := s.Scope(); ask.Scope == recall.ScopeAgent || !scope.Owner && (ask.Peer == "" || ask.Peer == scope.Peer || ask.Peer == s.Key.Peer()) {
+	if scope := s.Key.Scope(); ask.Scope == recall.ScopeAgent || !scope.Owner && (ask.Peer == "" || ask.Peer == scope.Peer || ask.Peer == s.Key.Peer()) {
 		own, err := s.answerEarly(ctx, ask, before)
 		if err != nil {
 			return recall.Answer{}, err
 		}
 		answers = append(answers, own)
 	}
-	others, err := to.Recall(ctx, s.Scope(), ask)
+	others, err := to.Recall(ctx, s.Key.Scope(), ask)
 	if err != nil {
 		return recall.Answer{}, err
 	}
 	return recall.Join(ask, append(answers, others))
 }
 
-// recallTool is recall as this conversation has it: only an owner's finds more in others than in itself.
-func (s *Session) recallTool() (tidemark.Tool, bool) {
-	if _, ok := s.wide(); ok && s.Scope().Owner {
-		return wideTool, true
-	}
-	return recallTool, true
-}
-
-// wideTool is the recall tool with a scope.
-var wideTool = func() tidemark.Tool {
-	t := recallTool
+// WideTool is the recall tool with a scope.
+var WideTool = func() tidemark.Tool {
+	t := Tool
 	const more = `"scope":{"enum":["session","agent","peer"],"description":"agent: all conversations"},"peer":{"type":"string","description":"scope peer: whose"},`
 	const head = `{"type":"object","properties":{`
 	t.InputSchema = slices.Concat([]byte(head+more), t.InputSchema[len(head):])
@@ -95,7 +87,7 @@ var wideTool = func() tidemark.Tool {
 }()
 
 // tellWide is what the model reads of a recall in several conversations.
-func (s *Session) tellWide(ctx context.Context, w Wanted, scope recall.Scope, peer string) (string, error) {
+func (s *Room) tellWide(ctx context.Context, w Wanted, scope recall.Scope, peer string) (string, error) {
 	ask := recall.Ask{Query: w.Query, K: w.K, Since: w.Since, Until: w.Until, Budget: w.Budget - headTokens, All: w.All, Scope: scope, Peer: peer}
 	ask.Cost = func(r recall.Result) int {
 		var b strings.Builder
@@ -108,7 +100,7 @@ func (s *Session) tellWide(ctx context.Context, w Wanted, scope recall.Scope, pe
 	if err != nil {
 		return "", err
 	}
-	s.NoteAnswer(ctx, ByWide, found)
+	s.NoteAnswer(ctx, room.ByWide, found)
 	var b strings.Builder
 	switch found.Verdict {
 	case recall.Nothing:
@@ -133,7 +125,7 @@ func (s *Session) tellWide(ctx context.Context, w Wanted, scope recall.Scope, pe
 }
 
 // tellOther writes a result of any conversation for a model, with the conversation.
-func (s *Session) tellOther(b *strings.Builder, r recall.Result) error {
+func (s *Room) tellOther(b *strings.Builder, r recall.Result) error {
 	var of Recollection
 	if err := json.Unmarshal(r.Told, &of); err != nil {
 		return fmt.Errorf("recall: result of %s: %w", r.Key, err)
@@ -146,9 +138,9 @@ func (s *Session) tellOther(b *strings.Builder, r recall.Result) error {
 	return nil
 }
 
-// NoteAnswer records a recall in several conversations as [Session.NoteRecall] does one in this: what was found
+// NoteAnswer records a recall in several conversations as [Room.Note] does one in this: what was found
 // elsewhere tells nothing of what left the view here.
-func (s *Session) NoteAnswer(ctx context.Context, by string, found recall.Answer) {
+func (s *Room) NoteAnswer(ctx context.Context, by string, found recall.Answer) {
 	note := Recalled{Verdict: found.Verdict}
 	if len(found.Results) > 0 && found.Results[0].Key == s.Key {
 		var first Recollection
@@ -156,5 +148,5 @@ func (s *Session) NoteAnswer(ctx context.Context, by string, found recall.Answer
 			note.Results = []Recollection{first}
 		}
 	}
-	s.NoteRecall(ctx, by, note)
+	s.Note(ctx, by, note)
 }

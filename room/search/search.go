@@ -1,4 +1,4 @@
-package session
+package search
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/recall"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // Wanted is what somebody looks for in a conversation.
@@ -90,7 +91,7 @@ const (
 
 // Recall finds messages of the conversation, sessions before a reset included. A weak find is followed by
 // a second search, with what the first named.
-func (s *Session) Recall(ctx context.Context, w Wanted) (Recalled, error) {
+func (s *Room) Recall(ctx context.Context, w Wanted) (Recalled, error) {
 	q := recall.Parse(w.Query, s.Stemmer)
 	out := Recalled{Query: w.Query, Results: []Recollection{}, Verdict: recall.Nothing, Filtered: []Filtered{}}
 	switch {
@@ -100,13 +101,13 @@ func (s *Session) Recall(ctx context.Context, w Wanted) (Recalled, error) {
 		out.Hint = recall.NoWords
 		return out, nil
 	}
-	missing, err := s.ready(ctx)
+	missing, err := s.index.ready(ctx, false)
 	if err != nil {
 		return out, err
 	}
 	f := &finding{s: s, w: w, q: q}
 	f.begin()
-	if f.line, err = s.reachOf(ctx, w); err != nil {
+	if f.line, err = s.Lineage(ctx, w.Own); err != nil {
 		return out, err
 	}
 	if f.size, err = s.extent(ctx, f.line); err != nil {
@@ -151,10 +152,10 @@ func (s *Session) Recall(ctx context.Context, w Wanted) (Recalled, error) {
 
 // finding is a search in work.
 type finding struct {
-	s     *Session
+	s     *Room
 	w     Wanted
 	q     recall.Query
-	line  *lineage
+	line  *room.Lineage
 	size  sizeOf
 	index *recall.Index
 	hits  []recall.Hit
@@ -245,11 +246,11 @@ func (f *finding) load(ctx context.Context, seqs, around []int64) error {
 			missing = append(missing, p.seq)
 		}
 	}
-	entries, err := f.s.log.Said(ctx, missing)
+	entries, err := f.s.Log.Said(ctx, missing)
 	if err != nil {
 		return err
 	}
-	err = f.s.texts(ctx, entries, f.deep, func(e tidemark.Entry, role tidemark.Role, p piece) {
+	err = f.s.pieces.texts(ctx, entries, f.deep, func(e tidemark.Entry, role tidemark.Role, p piece) {
 		e.Payload = nil
 		r := read{entry: e, role: role, text: p.text, at: p.at, lost: p.lost, amended: p.amended, gone: p.gone}
 		r.name, r.label = speaker(e, p.text)

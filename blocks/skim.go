@@ -1,4 +1,4 @@
-package session
+package blocks
 
 import (
 	"slices"
@@ -9,7 +9,7 @@ import (
 	"github.com/tidemark-ai/tidemark/internal/jsonscan"
 )
 
-// skim gives of a message what a search reads of it, which is what [textParts] looks at, in one pass: decoded whole,
+// skim gives of a message what a search reads of it, which is what [room.TextAt] looks at, in one pass: decoded whole,
 // a message with a call or a result is read six times. It knows messages without white space, as
 // [tidemark.Message.AppendJSON] gives them; anything else, a reference to a large block too, is not ok.
 func skim(payload []byte) (m tidemark.Message, ok bool) {
