@@ -371,3 +371,28 @@ func TestIndexedAnew(t *testing.T) {
 		}
 	}
 }
+
+// TestParseKey: each part that a key has, and has to have.
+func TestParseKey(t *testing.T) {
+	for key, want := range map[string]string{
+		archive.WholeKey("main", "01S"):                                        "main 01S true",
+		archive.PartKey("main", "01S", noon):                                   "main 01S false",
+		strings.TrimPrefix(archive.WholeKey("main", "01S"), "agents/"):         "", // of nobody's folder
+		"x" + archive.WholeKey("main", "01S"):                                  "",
+		archive.WholeKey("main", "01S") + "x":                                  "",
+		archive.WholeKey("main", ""):                                           "",
+		archive.WholeKey("a/b", "01S"):                                         "",
+		archive.WholeKey("main", "a/b"):                                        "",
+		archive.Folder("main"):                                                 "",
+		strings.Replace(archive.WholeKey("main", "01S"), "/sessions/", "/", 1): "",
+	} {
+		agent, session, at, ok := archive.ParseKey(key)
+		got := ""
+		if ok {
+			got = fmt.Sprint(agent, " ", session, " ", at.IsZero())
+		}
+		if got != want || !ok && (agent != "" || session != "" || !at.IsZero()) {
+			t.Errorf("%s: %q, want %q", key, got, want)
+		}
+	}
+}

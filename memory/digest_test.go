@@ -77,6 +77,23 @@ func checkDigest(t *testing.T, in []memory.Line, most int) {
 	}
 }
 
+// TestDigestOnce: what says the same stands in a digest once, as it was said last, whatever its case; also what has no word.
+func TestDigestOnce(t *testing.T) {
+	var in []memory.Line
+	for i, text := range []string{"Ann likes tea", "ANN likes tea.", "Bo likes tea", "!!", "??", "!!"} {
+		in = append(in, memory.Line{ID: fmt.Sprint(i), Text: text, Importance: 3, At: noonOf(i)})
+	}
+	d := memory.WriteDigest(in, 20)
+	for text, want := range map[string]int{"Ann likes": 0, "ANN likes": 1, "Bo likes": 1, "!!": 1, "??": 1} {
+		if got := strings.Count(d.Text, text); got != want {
+			t.Errorf("%q stands there %d times, want %d:\n%s", text, got, want, d.Text)
+		}
+	}
+	if d.Shown != 4 {
+		t.Errorf("%d are shown, want 4", d.Shown)
+	}
+}
+
 // TestDigestBound: no entries break the bound, and none is lost.
 func TestDigestBound(t *testing.T) {
 	for seed := range uint64(300) {

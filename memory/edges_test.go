@@ -25,6 +25,19 @@ func TestComposeAlone(t *testing.T) {
 	}
 }
 
+// TestComposeWide: all characters of full width are plain ones, from the first to the last, and those beside them stay.
+func TestComposeWide(t *testing.T) {
+	for r := rune(0xff00); r <= 0xff60; r++ {
+		want := string(r)
+		if r > 0xff00 && r < 0xff5f {
+			want = string(r - 0xff00 + ' ')
+		}
+		if got := Compose(string(r)); got != want {
+			t.Errorf("%U: %q, want %q", r, got, want)
+		}
+	}
+}
+
 // TestTokenLetters: which ASCII characters hold a word together.
 func TestTokenLetters(t *testing.T) {
 	for c := rune(0); c < 0x80; c++ {

@@ -87,6 +87,7 @@ func TestDecide(t *testing.T) {
 func TestNear(t *testing.T) {
 	for pair, want := range map[string]bool{
 		"The staging port is 8080/The staging port is 9090": true, "User drinks tea/User drinks coffee": true, "User likes tea/The staging port is 1": false, "/": true, "a b/c d": false,
+		"m n o p/m n q r": true, "m n o/m q r": false, "m/m n": true, "m/m n o": false,
 	} {
 		a, b, _ := strings.Cut(pair, "/")
 		if got := memory.Near(memory.Fold(a), memory.Fold(b)); got != want {

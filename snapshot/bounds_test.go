@@ -320,3 +320,34 @@ func TestLinesBound(t *testing.T) {
 		}
 	}
 }
+
+// TestLabels: a title of any length makes a name with room for a number behind it, and a label with its number is a name.
+func TestLabels(t *testing.T) {
+	long := func(n int) string { return strings.Repeat("é", n) }
+	for title, want := range map[string]string{
+		"": "", "...": "", "a/b:\tc\xff": "a b c", long(MaxName - 12): long(MaxName - 12), long(MaxName - 11): long(MaxName - 12), long(MaxName + 50): long(MaxName - 12),
+		long(MaxName-13) + " b": long(MaxName - 13),
+	} {
+		if got := Label(title); got != want {
+			t.Errorf("title %q: %q, want %q", title, got, want)
+		}
+	}
+	for label, want := range map[string]string{"a": "a-2", long(MaxName - 2): long(MaxName-2) + "-2", long(MaxName - 1): long(MaxName-2) + "-2", long(MaxName-3) + " b": long(MaxName-3) + "-2"} {
+		if got := Numbered(label, "-2"); got != want || CheckName(got) != nil {
+			t.Errorf("label %q: %q, want %q", label, got, want)
+		}
+	}
+}
+
+// TestSlugs: what a key has of a label: 100 bytes, and never a dash or a dot at its ends.
+func TestSlugs(t *testing.T) {
+	const most = 100
+	for label, want := range map[string]string{
+		"": "", "é": "", "Azaz09_.-x": "azaz09_.-x", "a b/é c": "a-b-c", " a ": "a", "-a.": "a", strings.Repeat("a", most): strings.Repeat("a", most),
+		strings.Repeat("a", most+1): strings.Repeat("a", most), strings.Repeat("A", most-1) + " b": strings.Repeat("a", most-1) + "-b", strings.Repeat("a", 3*most): strings.Repeat("a", most),
+	} {
+		if got := Slug(label); got != want {
+			t.Errorf("label %.120q: %q, want %q", label, got, want)
+		}
+	}
+}
