@@ -106,3 +106,55 @@ func TestTurns(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestReleasePath: by a path all leaves that calls did with it: what is out already, or leaves with its turn, is no failure,
+// and of what stays the reason is told.
+func TestReleasePath(t *testing.T) {
+	budget := compaction.Budget{Window: 200_000, Reserve: 1000, Keep: 1000}
+	release := cleanup.Op{Verb: cleanup.Release, Paths: []string{"f.go"}}
+	twice := func() compaction.View {
+		var v compaction.View
+		add := func(m tidemark.Message) {
+			id := tidemark.EntryID(fmt.Sprintf("E%03d", len(v.Items)+1))
+			v.Items = append(v.Items, compaction.Item{ID: id, From: id, To: id, Seq: int64(len(v.Items) + 1), Last: int64(len(v.Items) + 1), Message: m, Tokens: tidemark.Estimate(m)})
+		}
+		for _, call := range []string{"c1", "c2"} {
+			add(tidemark.NewText(tidemark.User, "look"))
+			add(tidemark.Message{Role: tidemark.Assistant, Content: []tidemark.Block{tidemark.ToolUse(call, "read_file", []byte(`{"path":"f.go"}`))}})
+			add(tidemark.Message{Role: tidemark.User, Content: []tidemark.Block{tidemark.ToolResult(call, strings.Repeat("line of "+call+"\n", 400), false)}})
+			add(tidemark.NewText(tidemark.Assistant, "so it is"))
+		}
+		add(tidemark.NewText(tidemark.User, "and now?"))
+		v.Size = v.Tokens()
+		return v
+	}
+	var p compaction.Paging
+	out, err := compaction.Preview(twice(), p.Tidy(twice(), budget, []cleanup.Op{release}).Edits, budget)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pinned := twice()
+	pinned.Items[6].Pinned = true
+	for name, row := range map[string]struct {
+		view  compaction.View
+		ops   []cleanup.Op
+		edits string // the entry and the block of each
+		why   string // of the last operation
+	}{
+		"both":                    {twice(), []cleanup.Op{release}, "[E003#1 E007#1]", ""},
+		"one is pinned":           {pinned, []cleanup.Op{release}, "[E003#1]", "it is pinned"},
+		"both are out":            {out, []cleanup.Op{release}, "[]", ""},
+		"one leaves with a turn":  {twice(), []cleanup.Op{{Verb: cleanup.Collapse, From: 1, To: 1, Text: "f.go was read"}, release}, "[E001#0 E007#1]", ""},
+		"nothing is of that path": {twice(), []cleanup.Op{{Verb: cleanup.Release, Paths: []string{"g.go"}}}, "[]", "nothing of it is in the context"},
+	} {
+		var p compaction.Paging
+		got := p.Tidy(row.view, budget, row.ops)
+		edits := []string{}
+		for _, e := range got.Edits {
+			edits = append(edits, fmt.Sprintf("%s#%d", e.From, e.Block))
+		}
+		if why := got.Done[len(got.Done)-1].Why; fmt.Sprint(edits) != row.edits || why != row.why {
+			t.Errorf("%s: edits %v, want %s; %q, want %q", name, edits, row.edits, why, row.why)
+		}
+	}
+}

@@ -146,3 +146,22 @@ func TestFill(t *testing.T) {
 		}
 	}
 }
+
+// TestFillOut: of what is out, ten are named, what left last first, and of the rest how many there are.
+func TestFillOut(t *testing.T) {
+	for _, n := range []int{2*adviceBlocks - 1, 2 * adviceBlocks, 2*adviceBlocks + 1, 3 * adviceBlocks} {
+		p := stepped(t, Options{Policy: "fifo", Tau: 1}, scripted(t, "begin"+strings.Repeat("; bash x", n)+"; say; say; say"))
+		if len(p.Stubs()) != n {
+			t.Fatalf("%d of %d are out", len(p.Stubs()), n)
+		}
+		f := p.Fill(nil)
+		if len(f.Out) != min(n, 2*adviceBlocks) || f.More != max(n-2*adviceBlocks, 0) {
+			t.Errorf("of %d that are out %d are named, and %d more", n, len(f.Out), f.More)
+		}
+		for i, held := range f.Out {
+			if want := p.Stubs()[n-1-i].ID; held.Handle != want {
+				t.Errorf("%d of %d: %s, want %s", i, n, held.Handle, want)
+			}
+		}
+	}
+}

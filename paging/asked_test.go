@@ -209,3 +209,34 @@ func TestOwnTool(t *testing.T) {
 		}
 	}
 }
+
+// TestGoneWritten: of a file that was written and never read the last text is brought back, and nothing while that is there.
+func TestGoneWritten(t *testing.T) {
+	for _, row := range []struct {
+		lines string
+		gone  []string
+	}{
+		{"begin; write /b v; write /b v; say; say; say", []string{"t2"}},
+		{"begin; write /b v; say; say; say; write /b v", nil},
+	} {
+		p := stepped(t, Options{Policy: "lru", Tau: 1}, scripted(t, row.lines))
+		out := 0
+		for _, g := range p.Find("/b") {
+			if g.Part == Input && g.stub {
+				out++
+			}
+		}
+		if out == 0 {
+			t.Fatalf("%s: no text is out", row.lines)
+		}
+		var ids []string
+		for _, g := range p.Gone("/b") {
+			if ids = append(ids, g.ID); g.Part != Input {
+				t.Errorf("%s: a %s", row.lines, g.Part)
+			}
+		}
+		if !slices.Equal(ids, row.gone) {
+			t.Errorf("%s: %q, want %q", row.lines, ids, row.gone)
+		}
+	}
+}

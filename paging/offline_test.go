@@ -155,6 +155,25 @@ func TestRelaxed(t *testing.T) {
 	}
 }
 
+// TestRelaxedOfOne: of one result the relaxation is what the search finds: nothing else shares what it breaks.
+func TestRelaxedOfOne(t *testing.T) {
+	for n := range 12 {
+		w := watch{p: newOffline(Options{Policy: optimal, Tau: 2}, &hindsight{})}
+		for _, st := range scripted(t, "begin; say; bash x"+says(n+2)).Steps {
+			if err := w.step(st); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(w.now.may) != 1 {
+			t.Fatalf("%d results may go, want 1", len(w.now.may))
+		}
+		exact, _ := w.now.search()
+		if loose, _ := w.now.relax(); math.Abs(loose-exact) > 1e-6 {
+			t.Errorf("%d requests later: relaxed %v, exact %v", n, loose, exact)
+		}
+	}
+}
+
 // replayed runs a session.
 func replayed(t *testing.T, o Options, s Session) Replay {
 	t.Helper()

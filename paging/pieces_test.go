@@ -1,8 +1,10 @@
 package paging
 
 import (
+	"bytes"
 	"encoding/base64"
 	"hash/crc32"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -82,6 +84,26 @@ func TestProfilesStay(t *testing.T) {
 		got := crc32.ChecksumIEEE(Profile(name, 120, 700))
 		if got != want[name] {
 			t.Errorf("%s has the sum %#x, want %#x", name, got, want[name])
+		}
+	}
+}
+
+// TestCodeBytes: of which words codes are, by each byte: of five digits or five capitals, and of a letter among digits.
+func TestCodeBytes(t *testing.T) {
+	for c := range 256 {
+		b := byte(c)
+		is := func(from, to byte) bool { return b >= from && b <= to }
+		digit, letter := is('0', '9'), is('a', 'z') || is('A', 'Z')
+		for text, want := range map[string]bool{
+			string(bytes.Repeat([]byte{b}, 5)):    digit || is('A', 'Z'),
+			string([]byte{b, '1', '2', '3'}):      letter,
+			string([]byte{b, 'X', 'Y', 'Z', 'X'}): digit || is('A', 'Z') || b == '-' || b == '_',
+		} {
+			var got []uint32
+			codes([]byte(text), func(h uint32) bool { got = append(got, h); return true })
+			if slices.Contains(got, hashed([]byte(text))) != want {
+				t.Errorf("%q: %d codes, want all of it %v", text, len(got), want)
+			}
 		}
 	}
 }

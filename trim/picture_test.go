@@ -117,3 +117,16 @@ func TestPictures(t *testing.T) {
 		t.Error("another picture was taken for it")
 	}
 }
+
+// What base64 stands for is counted by its letters, also where it is none.
+func TestDecodedSize(t *testing.T) {
+	for n := range 10 {
+		text := coded(strings.Repeat("a", n))
+		for in, want := range map[string]int64{text: int64(n), "=": 0, "==": 0, "A=": 0, "AA": 1, "AAA": 2} {
+			p := parser{source: source{data: []byte(`"` + in + `"`)}}
+			if got := p.decoded(span{0, int64(len(in) + 2)}); got != want {
+				t.Errorf("%q: %d bytes, want %d", in, got, want)
+			}
+		}
+	}
+}
