@@ -77,9 +77,6 @@ func (s *Room) textOf(ctx context.Context, log string, e episodes.Episode, to in
 			return Text{}, fmt.Errorf("read entry %s: %w", entry.ID, err)
 		}
 		part := partOf(e, entry.Seq, m, mine)
-		if entry.Seq > e.To.Seq && len(part.Content) == 0 {
-			break
-		}
 		if _, size := room.TextAt(part, 0, 0); size > 0 {
 			p.add(fmt.Sprintf("[%s, %s, entry %s]\n", entry.At.In(s.Zone()).Format("2006-01-02 15:04"), part.Role, entry.ID))
 			p.addMessage(part)
