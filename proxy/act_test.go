@@ -46,6 +46,26 @@ func TestActAtBudget(t *testing.T) {
 	}
 }
 
+// TestActBesideUnknown: a message of a role that nobody here knows stays as it came and counts once, so that the size of what is
+// sent is told as the API counts it.
+func TestActBesideUnknown(t *testing.T) {
+	s := episodic()
+	s.Episodes.Budget.Tokens = 6_200
+	odd := `{"role":"oracle","content":"` + strings.Repeat("thus it is, ", 1_000) + `"}`
+	a := &worker{r: newRig(t, s), history: []string{text("user", "begin"), odd}}
+	for i := range 9 {
+		a.explore(fmt.Sprint("part ", i))
+		if a.newest().Freed > 0 {
+			break
+		}
+	}
+	e, last := a.newest(), a.sent[len(a.sent)-1]
+	sent := tidemark.Tokens(len(last) / 4)
+	if e.Freed == 0 || e.Size > sent+sent/25 || e.Size < sent-sent/25 || !bytes.Contains(last, []byte(odd)) {
+		t.Errorf("%+v; as the API counts %d were sent", e, sent)
+	}
+}
+
 // TestSizeHasOurResults: what was given back beside a call of the client's counts before the API has reported of it, and also
 // where it never reports.
 func TestSizeHasOurResults(t *testing.T) {
