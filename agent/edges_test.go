@@ -141,3 +141,29 @@ func TestDoneIsNoPlan(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+// TestNewestFacts: the digest is made of the newest 20,000 facts, and says how many of them stand in detail files.
+func TestNewestFacts(t *testing.T) {
+	const most = 20_000
+	w := newWorld(t)
+	w.configure(func(c *agent.Config) { c.Digest = true })
+	w.remember(scope(t, owners), "x", "The buoy is the oldest of all")
+	w.consolidate() // makes the tables
+	if err := w.db.Tx(t.Context(), []tidemark.Stmt{{SQL: `WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < ?)
+		INSERT INTO agent_facts(agent, extraction, n, text, fold, sources, path) SELECT agent, extraction, i + 1, 'Boat ' || i, 'boat ' || i, '[]', path FROM agent_facts, c WHERE agent = 'main'`, Args: []any{most - 1}}}); err != nil {
+		t.Fatal(err)
+	}
+	w.remember(scope(t, owners), "y", "The pier is the newest of all")
+	c := w.consolidate()
+	d, err := w.Digest(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	demoted, oldest := 0, strings.Contains(d.Text, "buoy")
+	for _, f := range d.Details {
+		demoted, oldest = demoted+f.Lines, oldest || strings.Contains(f.Text, "buoy")
+	}
+	if c.Entries != most || c.Demoted != demoted || d.Shown+demoted != most || d.Shown == 0 || demoted == 0 || oldest {
+		t.Errorf("%d entries, %d in details, of %d shown and %d in details; the oldest is there: %v", c.Entries, c.Demoted, d.Shown, demoted, oldest)
+	}
+}

@@ -181,6 +181,23 @@ func TestManyCaptions(t *testing.T) {
 	}
 }
 
+// TestCaptionOfTooMuch: a file that is too large for the room that the others left takes none of it: a smaller one behind it is
+// shown.
+func TestCaptionOfTooMuch(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, session.Settings{})
+	for i, size := range []int{100_000, 850_000, 850_000, 850_000} { // the newest two fill most of the room
+		id := fmt.Sprint("m", i)
+		h.hear("ann", id, block(t, fmt.Sprintf(`{"type":"image","source":{"type":"base64","media_type":"image/png","data":"Q%dJD%s"}}`, i, strings.Repeat("QUJD", size))))
+		h.amend("ann", "e"+id, session.Amendment{Edits: id, Text: "cat " + id})
+	}
+	h.say("which?")
+	raw, err := json.Marshal(h.sent())
+	if err != nil || !strings.Contains(string(raw), `"Q0JD`) || strings.Contains(string(raw), `"Q1JD`) || !strings.Contains(string(raw), `"Q3JD`) || strings.Count(string(raw), "too many beside the others") != 1 {
+		t.Errorf("%v: %d bytes sent", err, len(raw))
+	}
+}
+
 // TestAmendedIsSummarized: a summary that was put off halfway and had read words that were taken back since begins anew, and
 // one that is made upon another does not carry on word for word what was taken back under it.
 func TestAmendedIsSummarized(t *testing.T) {

@@ -42,7 +42,7 @@ func TestBranchArchives(t *testing.T) {
 	}
 	h.post(compact) // a part that the branch has, too
 	h.say(filler(6))
-	b, _ := h.branch(snapshots.BranchOptions{Name: "b"})
+	b, made := h.branch(snapshots.BranchOptions{Name: "b"})
 	before := b.shows()
 	for i := range 5 {
 		h.say(filler(20 + i))
@@ -51,6 +51,11 @@ func TestBranchArchives(t *testing.T) {
 	if got := b.shows(); got != before {
 		t.Error("a compaction of the source changed the branch")
 	}
+	late, _ := h.branch(snapshots.BranchOptions{Snapshot: made.Snapshot.ID, Name: "late"}) // from before that part
+	for i := range 5 {
+		late.say(filler(80 + i))
+	}
+	late.post(compact)
 	source := h.shows()
 	for i := range 6 {
 		b.say(filler(40 + i))
@@ -66,7 +71,7 @@ func TestBranchArchives(t *testing.T) {
 		b2.say(filler(60 + i))
 	}
 	b2.post(compact)
-	for _, x := range []*harness{b2, b, h} {
+	for _, x := range []*harness{b2, b, late, h} {
 		if len(x.events("compaction")) == 0 {
 			t.Fatalf("%s was not compacted", x.key)
 		}
@@ -76,7 +81,7 @@ func TestBranchArchives(t *testing.T) {
 			t.Fatal(err)
 		}
 		others := map[*harness]string{}
-		for _, o := range []*harness{h, b, b2} {
+		for _, o := range []*harness{h, b, b2, late} {
 			if o != x && len(logged(t, o, false)) > 0 {
 				others[o] = o.shows()
 			}

@@ -385,6 +385,25 @@ func TestDelegateBudget(t *testing.T) {
 	}
 }
 
+// TestDelegateLeast: a child has its part of what is left when that is the least that it may have, and not when it is a token
+// less.
+func TestDelegateLeast(t *testing.T) {
+	for budget, granted := range map[tidemark.Tokens]bool{3_666: true, 3_665: false} { // 1,000 are spent, a quarter of the rest is kept
+		h, f := parent(t, delegation.Config{})
+		h.model.usage = tidemark.Usage{Input: 1000}
+		h.model.set(delegating(obeys, assign("a")))
+		out := h.work(given("e1", "count", tidemark.Limits{Budget: budget}))
+		if refused := strings.Contains(out.Text, "too few to delegate"); out.Error != "" || refused == granted || len(f.begun) != 1 != refused {
+			t.Errorf("budget %d: %d children, %+v", budget, len(f.begun), out)
+		}
+		for _, e := range f.begun {
+			if e.Limits.Budget != delegation.MinBudget {
+				t.Errorf("budget %d: the child has %d", budget, e.Limits.Budget)
+			}
+		}
+	}
+}
+
 // TestDelegateNarrows: a child has no tool that its parent has not.
 func TestDelegateNarrows(t *testing.T) {
 	h, f := parent(t, delegation.Config{})

@@ -163,3 +163,22 @@ func TestReportOfAnEndedLife(t *testing.T) {
 		})
 	}
 }
+
+// TestToldOfACompaction: while the agent is told what a compaction within a turn found, that is due again in case this life ends.
+func TestToldOfACompaction(t *testing.T) {
+	h := newHarness(t, small)
+	var facts, early atomic.Int64
+	h.agent.remember = func(tidemark.Extraction) error {
+		facts.Add(1)
+		if h.count(`SELECT count(*) FROM due WHERE key = ? AND kind = 'outbox' LIMIT 1`, string(h.key)) == 0 {
+			early.Add(1)
+		}
+		return nil
+	}
+	for i := 0; facts.Load() == 0 && i < 40; i++ {
+		h.say(filler(i))
+	}
+	if len(h.events("compaction")) == 0 || facts.Load() == 0 || early.Load() != 0 {
+		t.Errorf("%d compactions, %d times told, %d of them without being due again", len(h.events("compaction")), facts.Load(), early.Load())
+	}
+}
