@@ -129,6 +129,17 @@ func TestSkillCalls(t *testing.T) {
 	}
 }
 
+// TestSkillOrder: skills are listed in the order of their names, which is not that of the keys below their folders.
+func TestSkillOrder(t *testing.T) {
+	w := newWorld(t)
+	for _, name := range []string{"tide-table", "tide", "tideway"} {
+		write(t, w.blobs, "skills/"+name+"/SKILL.md", skillFile(name, "Of "+name+".", ""))
+	}
+	if p := w.prompt(scope(t, "main")); !strings.Contains(p, skill.Listing+"\n- tide: Of tide.\n- tide-table: Of tide-table.\n- tideway: Of tideway.") {
+		t.Errorf("prompt\n%s", p)
+	}
+}
+
 // TestSkillsOfPeers: somebody who is not the owner has the skills that say so, and cannot tell which others there
 // are.
 func TestSkillsOfPeers(t *testing.T) {

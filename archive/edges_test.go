@@ -396,3 +396,16 @@ func TestParseKey(t *testing.T) {
 		}
 	}
 }
+
+// TestOneLine: an entry is one line, whatever breaks stand between the tokens of its message.
+func TestOneLine(t *testing.T) {
+	for _, gap := range []string{"", "\n", "\r", "\r\n"} {
+		for _, said := range []string{`{"role":"user","content":[{"type":"future_block",GAP"x":1}]}`, `{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"Bash","input":{GAP"x":1}}]}`, `{"role":"user",GAP"content":"x"}`} {
+			line, err := archive.AppendLine(nil, entry(1, strings.ReplaceAll(said, "GAP", gap)))
+			plain, failed := archive.AppendLine(nil, entry(1, strings.ReplaceAll(said, "GAP", "")))
+			if text := string(line); err != nil || failed != nil || strings.IndexAny(text, "\r\n") != len(text)-1 || text != string(plain) {
+				t.Errorf("%q: %q, want %q, %v", gap, text, plain, err)
+			}
+		}
+	}
+}

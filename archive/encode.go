@@ -127,15 +127,8 @@ func AppendLine(dst []byte, e tidemark.Entry) ([]byte, error) {
 		return dst, fmt.Errorf("archive entry %s: %w", e.ID, err)
 	}
 	start := len(dst)
-	dst = m.AppendJSON(dst)
-	if bytes.IndexByte(dst[start:], '\n') >= 0 || bytes.IndexByte(dst[start:], '\r') >= 0 {
-		var one bytes.Buffer
-		if err := json.Compact(&one, dst[start:]); err != nil {
-			return dst[:start], fmt.Errorf("archive entry %s: %w", e.ID, err)
-		}
-		dst = append(dst[:start], one.Bytes()...)
-	}
-	dst = dst[:len(dst)-1] // the closing brace comes back behind our fields
+	dst = m.AppendJSON(dst) // blocks are one line each when they are read
+	dst = dst[:len(dst)-1]  // the closing brace comes back behind our fields
 	if !e.At.IsZero() {
 		dst = append(dst, `,"timestamp":`...)
 		dst = strconv.AppendInt(dst, e.At.UnixMilli(), 10)

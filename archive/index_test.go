@@ -176,6 +176,9 @@ func TestSearch(t *testing.T) {
 		{"no spaces", "タワー", "01E0004"},
 		{"arguments of a call, escaped slash", "build/zebra.txt", "01E0005"},
 		{"escaped letters", "café", "01E0006"},
+		{"one of three terms", "pnpm xylophone glockenspiel", ""},
+		{"one of three terms, and one within a word", "pnpm ridays glockenspiel", ""},
+		{"two of four terms", "pnpm Fridays xylophone glockenspiel", "01E0002"},
 		{"nothing", "xylophone", ""},
 		{"a word within a word", "ridays", ""},
 	}

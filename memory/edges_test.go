@@ -220,6 +220,23 @@ func TestDigestFits(t *testing.T) {
 	}
 }
 
+// TestDigestQuarter: what is demoted is divided by months while their links take no more than a quarter of the lines.
+func TestDigestQuarter(t *testing.T) {
+	var all []Line
+	for i := range 40 {
+		all = append(all, Line{ID: fmt.Sprintf("f%03d", i), Text: fmt.Sprintf("fact %d", i), Importance: 3, At: time.Date(2026, time.Month(1+i%2), 5, 0, 0, i, 0, time.UTC)})
+	}
+	for most, want := range map[int]string{7: "facts-2026", 8: "facts-2026-01 facts-2026-02", 9: "facts-2026-01 facts-2026-02"} {
+		var slugs []string
+		for _, f := range WriteDigest(all, most).Details {
+			slugs = append(slugs, f.Slug)
+		}
+		if got := strings.Join(slugs, " "); got != want {
+			t.Errorf("%d lines: %s, want %s", most, got, want)
+		}
+	}
+}
+
 // TestGoneLines: ten lines that are gone are named, and how many more there are.
 func TestGoneLines(t *testing.T) {
 	for n, want := range map[int]string{0: "", 1: "", showGone: "", showGone + 1: "; and 1 more line.]", showGone + 3: "; and 3 more lines.]"} {

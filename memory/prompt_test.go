@@ -51,6 +51,10 @@ func TestAssembleBudget(t *testing.T) {
 			}
 		}
 	}
+	skilled := memory.Prompt{Skills: strings.Repeat("skill ", 400), LongTerm: day.String(), Runtime: "Agent: main"}
+	if got := skilled.Assemble(2000); tidemark.EstimateText(got) > 2000 || !strings.Contains(got, "Agent: main") {
+		t.Errorf("beside skills: %d tokens", tidemark.EstimateText(got))
+	}
 	one := memory.Prompt{Today: memory.Note{Path: "memory/2026-11-21.md", Text: strings.Repeat("x", 1<<20)}}
 	if got := one.Assemble(2000); tidemark.EstimateText(got) > 2000 || !strings.Contains(got, "1 line left out") {
 		t.Errorf("a file of one line: %d tokens", tidemark.EstimateText(got))

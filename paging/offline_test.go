@@ -48,6 +48,8 @@ func TestOptimum(t *testing.T) {
 		"begin; read /a v + edit /a; read /b 1-50 v + bash y; say; bash x fail; bash x fail; say; say; say",
 		"begin; bash x list; say; bash y; say; read /a v; read /a v; say; say; say; say; say; say; say; say; say",
 		"begin; bash x; say; say; say; say; keep 0 begin; bash y; read /a v; say; say; say; say; say; say",
+		"begin; bash x; say; say; say; keep 9 say; say; say",
+		"begin; bash x; say; say; bash y; say; say; keep 1 bash y; say; say; say",
 	} {
 		for _, tau := range []int{-1, 1, 3} {
 			o := Options{Policy: optimal, Tau: tau, MinBytes: 400}

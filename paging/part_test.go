@@ -37,9 +37,16 @@ func TestImageStub(t *testing.T) {
 		"pdf":  "[Paged out: application/pdf (900 bytes). H]",
 		"note": "[Paged out: text/plain (600 bytes). H]",
 		"url":  "[Paged out: image. H]",
+		`{"type":"image","source":{"type":"base64","media_type":"","data":"` + strings.Repeat("QUJD", 200) + `"}}`:             "[Paged out: image (600 bytes). H]",
+		`{"type":"image","source":{"type":"base64","media_type":"a]\\n[b","data":"` + strings.Repeat("QUJD", 200) + `"}}`:      "[Paged out: image (600 bytes). H]",
+		`{"type":"document","source":{"type":"base64","media_type":"a\\u0000b","data":"` + strings.Repeat("QUJD", 200) + `"}}`: "[Paged out: document (600 bytes). H]",
 	} {
 		s := Scanner{Tools: DefaultTools()}
-		m, err := s.Message([]byte(`{"role":"user","content":[` + shown(kind) + `]}`))
+		block := kind
+		if block[0] != '{' {
+			block = shown(kind)
+		}
+		m, err := s.Message([]byte(`{"role":"user","content":[` + block + `]}`))
 		if err != nil {
 			t.Fatal(err)
 		}

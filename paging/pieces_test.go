@@ -107,3 +107,54 @@ func TestCodeBytes(t *testing.T) {
 		}
 	}
 }
+
+// TestFileNames: what may be the name of a file, at the bounds of its length.
+func TestFileNames(t *testing.T) {
+	for n, want := range map[int]bool{2: false, 3: true, longWord - 1: true, longWord: true, longWord + 1: false, 2 * longWord: false} {
+		name := strings.Repeat("a", n-2) + "/b"
+		if got := fileNames(nil, []byte("see "+name+" now")); slices.Equal(got, []string{name}) != want || !want && len(got) > 0 {
+			t.Errorf("a name of %d bytes: %q", n, got)
+		}
+	}
+}
+
+// TestComes: results come of age that are in, and are not of age yet; inputs never do.
+func TestComes(t *testing.T) {
+	p := stepped(t, Options{Tau: 9}, scripted(t, "begin; bash xxxxx + write /b vvvvv; say"))
+	seen := map[Part]bool{}
+	for _, g := range p.pages {
+		if !seen[g.Part] && g.Size > 1000 {
+			seen[g.Part] = true
+			if got := p.comes(g); got != (g.Part == Result) {
+				t.Errorf("%s of %d bytes: %v", g.Part, g.Size, got)
+			}
+			if g.ripe = true; p.comes(g) {
+				t.Errorf("%s of age comes of age again", g.Part)
+			}
+		}
+	}
+	if !seen[Result] || !seen[Input] {
+		t.Errorf("seen %v", seen)
+	}
+}
+
+// TestTotals: each kind of what a request put out is counted.
+func TestTotals(t *testing.T) {
+	pages := func(n int) []*Page { return make([]*Page, n) }
+	var sum Totals
+	for range 2 {
+		sum.add(&Decision{Evict: pages(5), GC: pages(4), Input: pages(3), Image: pages(2), Pin: pages(1)})
+	}
+	if sum.Requests != 2 || sum.Evictions != 10 || sum.GC != 8 || sum.Inputs != 6 || sum.Images != 4 || sum.Pins != 2 {
+		t.Errorf("%+v", sum)
+	}
+}
+
+// TestInlineBesideOddities: an image in a result counts also beside elements that are no blocks.
+func TestInlineBesideOddities(t *testing.T) {
+	s := Scanner{Tools: DefaultTools()}
+	m, err := s.Message([]byte(`{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":["x",7,[{"type":"image"}],null,{"type":"image","source":{"type":"base64","media_type":"image/png","data":"QUJD"}}]}]}`))
+	if err != nil || len(m.Blocks) != 1 || m.Blocks[0].inline != (inline{data: 4, images: 1}) {
+		t.Errorf("%+v, %v", m.Blocks, err)
+	}
+}

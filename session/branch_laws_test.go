@@ -33,33 +33,32 @@ func logged(t *testing.T, h *harness, all bool) []string {
 	return out
 }
 
+// fills says so many things that fill the context.
+func (h *harness) fills(from, n int) {
+	for i := range n {
+		h.say(filler(from + i))
+	}
+}
+
 // TestBranchArchives: whichever of the two compacts when, the whole archive of each is its history, each message once.
 func TestBranchArchives(t *testing.T) {
 	h := newHarness(t, small)
 	compact := session.Input{Kind: session.InputCompact}
-	for i := range 6 {
-		h.say(filler(i))
-	}
+	h.fills(0, 6)
 	h.post(compact) // a part that the branch has, too
 	h.say(filler(6))
 	b, made := h.branch(snapshots.BranchOptions{Name: "b"})
 	before := b.shows()
-	for i := range 5 {
-		h.say(filler(20 + i))
-	}
+	h.fills(20, 5)
 	h.post(compact) // a part over the place where the branch begins
 	if got := b.shows(); got != before {
 		t.Error("a compaction of the source changed the branch")
 	}
 	late, _ := h.branch(snapshots.BranchOptions{Snapshot: made.Snapshot.ID, Name: "late"}) // from before that part
-	for i := range 5 {
-		late.say(filler(80 + i))
-	}
+	late.fills(80, 5)
 	late.post(compact)
 	source := h.shows()
-	for i := range 6 {
-		b.say(filler(40 + i))
-	}
+	b.fills(40, 6)
 	b.post(compact)
 	if h.shows() != source {
 		t.Error("a compaction of the branch changed the source")
@@ -67,9 +66,7 @@ func TestBranchArchives(t *testing.T) {
 	b2, _ := b.branch(snapshots.BranchOptions{Name: "b2"})
 	b.say(filler(50))
 	b.post(compact)
-	for i := range 5 {
-		b2.say(filler(60 + i))
-	}
+	b2.fills(60, 5)
 	b2.post(compact)
 	for _, x := range []*harness{b2, b, late, h} {
 		if len(x.events("compaction")) == 0 {

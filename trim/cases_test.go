@@ -112,6 +112,12 @@ var cases = []trimCase{
 		want: []string{`"content":[{"type":"text","text":"t"}]`, `"content":[{"type":"text","text":"u"}]`}, check: func(m Metrics) bool { return m.OrphansRemoved == 2 }},
 	{name: "texts", in: []string{user("été \\u00e9 \\ud800"), user("b\\n"), assistant(`{"type":"text","text":"` + long(5000) + `"}`)}, same: true},
 
+	{name: "a result of a list that has more than blocks", in: []string{called("t1", "Bash", `{"command":"ls"}`), result("t1", `["`+long(600)+`",7,null,{"type":"text","text":"`+long(600)+`"}]`)},
+		want: []string{"[Trimmed: ~1"}, not: []string{long(600)}, check: func(m Metrics) bool { return m.LinesUnread == 0 }},
+	{name: "a copy that is too large though its strings are cut", in: []string{called("t1", "Bash", `{}`), `{"type":"user","toolUseResult":{"lines":["` + strings.Repeat(long(600)+`","`, 1100) + `"]},` + strings.TrimPrefix(result("t1", `"r"`), `{"type":"user",`)},
+		want: []string{`"content":"r"`}, not: []string{"~600 chars"}},
+	{name: "a copy that is not, when its strings are cut", in: []string{called("t1", "Bash", `{}`), `{"type":"user","toolUseResult":{"lines":["` + strings.Repeat(long(600)+`","`, 800) + `"]},` + strings.TrimPrefix(result("t1", `"r"`), `{"type":"user",`)},
+		want: []string{`"content":"r"`, "~600 chars"}},
 	{name: "C1 a title at the end", in: []string{user("a"), assistant(`{"type":"text","text":"b"}`), `{"type":"summary","summary":"t","leafUuid":"u9"}`}, same: true},
 	{name: "C1 a title whose leaf goes", in: []string{`{"type":"user","uuid":"x","message":{"role":"user","content":[]}}`, user("a"), `{"type":"summary","summary":"t","leafUuid":"x"}`, `{"type":"summary","summary":"t","leafUuid":null}`, user("b")},
 		want: []string{`"leafUuid":"x"`, `"a"`}},
