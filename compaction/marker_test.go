@@ -49,6 +49,19 @@ func TestMarkerBound(t *testing.T) {
 	}
 }
 
+// TestTopicsOfAPerson: what a person says tells more than what the model says as often.
+func TestTopicsOfAPerson(t *testing.T) {
+	for _, said := range [][2]string{{"lighthouse", "harbour"}, {"harbour", "lighthouse"}} {
+		var all []tidemark.Message
+		for range 3 {
+			all = append(all, tidemark.NewText(tidemark.Assistant, "the "+said[1]), tidemark.NewText(tidemark.User, "the "+said[0]))
+		}
+		if got := compaction.Topics(all...); len(got) != 2 || got[0] != said[0] {
+			t.Errorf("a person speaks of the %s: %q", said[0], got)
+		}
+	}
+}
+
 // TestTopics: names, paths and words of any script tell what to ask for; what looks like a secret or tells
 // nothing does not.
 func TestTopics(t *testing.T) {
@@ -61,6 +74,7 @@ func TestTopics(t *testing.T) {
 		"identifiers": {"EstimateBlock in compaction/pointer.go", []string{"estimateblock", "compaction/pointer.go"}, nil},
 		"long path":   {"see projects/of/the/harbour/internal/tides/tables.go", []string{"internal/tides/tables.go"}, []string{"harbour"}},
 		"chinese":     {"我们在港口的系统里测试潮汐。港口的潮汐", []string{"港口", "潮汐"}, []string{"我们", "的"}},
+		"two pairs":   {"港口潮汐，港口潮汐", []string{"港口潮汐"}, nil},
 		"of pairs":    {"实心胡桃木，实心胡桃木", []string{"实心", "桃木"}, nil},
 		"japanese":    {"データベースの設計を見直して、データベースを移行する", []string{"データベース", "設計", "移行"}, []string{"する", "の"}},
 		"korean":      {"항구 데이터베이스 서버", []string{"항구", "데이터베이스"}, nil},

@@ -231,3 +231,12 @@ func TestThinkingBehindWhatLeft(t *testing.T) {
 		}
 	}
 }
+
+// TestPlanNamesWhoDid: an act is by those that had something to do, and who had nothing is not named.
+func TestPlanNamesWhoDid(t *testing.T) {
+	v := dialogue(40, 40)
+	act, err := compaction.Plan([]compaction.Strategy{taker{}, compaction.Pointer{Tail: 2}}, v, compaction.Budget{Window: 100_000, Keep: 500}, true)
+	if err != nil || fmt.Sprint(act.By) != "[pointer]" || len(act.Edits) == 0 {
+		t.Errorf("by %v, %d edits, %v", act.By, len(act.Edits), err)
+	}
+}

@@ -294,11 +294,8 @@ func pictureSize(b *tidemark.Block) (width, height int) {
 func documentTitle(b *tidemark.Block) string {
 	raw := b.Raw()
 	for _, part := range [][]byte{raw[:min(len(raw), fieldsWithin)], raw[max(len(raw)-fieldsWithin, 0):]} {
-		_, value, ok := bytes.Cut(part, []byte(`"title"`))
-		if value = bytes.TrimLeft(value, " \t:"); !ok || len(value) == 0 || value[0] != '"' {
-			continue
-		}
-		if title, _, _, ok := json.CutString(value); ok {
+		_, value, _ := bytes.Cut(part, []byte(`"title"`))
+		if title, _, _, ok := json.CutString(bytes.TrimLeft(value, " \t:")); ok {
 			return title
 		}
 	}
