@@ -359,6 +359,29 @@ func TestDigestsAreBounded(t *testing.T) {
 	}
 }
 
+// TestSmallestPartsMerge: of too many parts the two neighbours become one that have the fewest terms, wherever they stand, and
+// the parts of another conversation stay.
+func TestSmallestPartsMerge(t *testing.T) {
+	const parts, key, others = 33, tidemark.Key("agent:main:local:dm:long"), tidemark.Key("agent:main:local:dm:other")
+	for _, small := range []int64{1, 16, parts - 1} {
+		w, _ := newRooms(t)
+		for i := int64(1); i < parts; i++ {
+			w.digests(recall.DigestReport{Key: others, Head: i, At: noon, Parts: []recall.DigestPart{digestPart(i, i, true, "x")}})
+		}
+		for i := int64(1); i <= parts; i++ {
+			text := "one two three four"
+			if i == small || i == small+1 {
+				text = "one"
+			}
+			w.digests(recall.DigestReport{Key: key, Head: i, At: noon, Parts: []recall.DigestPart{digestPart(i, i, true, text)}})
+		}
+		rows, err := w.db.Query(t.Context(), `SELECT key, first, last FROM agent_digests WHERE agent = 'main' AND last > first LIMIT 9`)
+		if err != nil || len(rows) != 1 || rows[0].Text(0) != string(key) || rows[0].Int(1) != small || rows[0].Int(2) != small+1 {
+			t.Errorf("the smallest are %d and the next: merged %v, %v", small, rows, err)
+		}
+	}
+}
+
 // TestFarSessions: a session in another object is asked the same, and its errors are what they were there.
 func TestFarSessions(t *testing.T) {
 	r := &rooms{texts: map[tidemark.Key]string{"agent:main:main": "walnut"}, fail: map[tidemark.Key]error{"agent:main:local:dm:gone": fmt.Errorf("no: %w", tidemark.ErrNotFound)}}

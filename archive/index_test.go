@@ -1,6 +1,7 @@
 package archive_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -130,11 +131,18 @@ func TestVerify(t *testing.T) {
 			}
 		})
 	}
-	_, body, err := b.Get(t.Context(), info.Key)
+	o, body, err := b.Get(t.Context(), info.Key)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer body.Close()
+	other := pack(t, talk(1, 8)...).Data
+	if _, err := b.Put(t.Context(), info.Key, bytes.NewReader(other), int64(len(other)), tidemark.PutOptions{Metadata: o.Metadata}); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := archive.Verify(t.Context(), b, archive.Info{Key: info.Key}); err != nil || v.OK || v.Messages != 8 || !strings.Contains(v.Problems[0], "hash is") {
+		t.Errorf("another archive, by its metadata only: %+v, %v", v, err)
+	}
 	data := pack(t, talk(0, 8)...).Data
 	for at := range data { // any flipped bit is found
 		bad := append([]byte(nil), data...)

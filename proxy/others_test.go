@@ -58,6 +58,27 @@ func noteIsLast(t *testing.T, e exchanged, note string) {
 	}
 }
 
+// TestForeignResultStays: a result in a message of a form that is not known goes out as it came, however old and large it is,
+// and one that stands beside it leaves.
+func TestForeignResultStays(t *testing.T) {
+	r := newRig(t, proxy.Settings{Window: 3_000})
+	big := strings.Repeat("a line of a file\n", 200)
+	foreign := strings.Replace(result("o", big), `"role":"user"`, `"role":"oracle"`, 1)
+	history := []string{text("user", "q"), said(call("o", "Read", `{"file_path":"o.go"}`)), foreign}
+	for i := range 8 {
+		id := fmt.Sprint("c", i)
+		history = append(history, said(call(id, "Read", fmt.Sprintf(`{"file_path":"f%d.go"}`, i))), result(id, big))
+		sent := string(r.exchange(proxy.Page, request(history...), reply("end_turn", textBlock("so"))).sent[0])
+		if !strings.Contains(sent, foreign) {
+			t.Fatalf("request %d: it is not there as it came: %s", i, sent)
+		}
+		if last := i == 7; last && !strings.Contains(sent, "[Paged out:") {
+			t.Errorf("nothing left: %s", sent)
+		}
+		history = append(history, said(textBlock("so")), text("user", "go"))
+	}
+}
+
 // TestUnknownIsTreated: a table of what a client may send that nobody here knows. It goes out as it came, and what is known
 // beside it is treated.
 func TestUnknownIsTreated(t *testing.T) {
