@@ -58,24 +58,33 @@ func noteIsLast(t *testing.T, e exchanged, note string) {
 	}
 }
 
-// TestForeignResultStays: a result in a message of a form that is not known goes out as it came, however old and large it is,
-// and one that stands beside it leaves.
+// TestForeignResultStays: results in messages of a form that is not known go out as they came, however old and large they are,
+// and those between them leave.
 func TestForeignResultStays(t *testing.T) {
-	r := newRig(t, proxy.Settings{Window: 3_000})
 	big := strings.Repeat("a line of a file\n", 200)
-	foreign := strings.Replace(result("o", big), `"role":"user"`, `"role":"oracle"`, 1)
-	history := []string{text("user", "q"), said(call("o", "Read", `{"file_path":"o.go"}`)), foreign}
-	for i := range 8 {
-		id := fmt.Sprint("c", i)
-		history = append(history, said(call(id, "Read", fmt.Sprintf(`{"file_path":"f%d.go"}`, i))), result(id, big))
-		sent := string(r.exchange(proxy.Page, request(history...), reply("end_turn", textBlock("so"))).sent[0])
-		if !strings.Contains(sent, foreign) {
-			t.Fatalf("request %d: it is not there as it came: %s", i, sent)
+	for known, odd := range map[string]string{`"role":"user"`: `"role":"oracle"`, `"tool_use_id"`: `"is_error":"no","tool_use_id"`} {
+		r := newRig(t, proxy.Settings{Window: 3_000})
+		history := []string{text("user", "q")}
+		var foreign []string
+		sent := ""
+		for i := range 12 {
+			id := fmt.Sprint("c", i)
+			answer := result(id, big)
+			if i%2 == 0 {
+				answer = strings.Replace(answer, known, odd, 1)
+				foreign = append(foreign, strings.TrimSuffix(answer, "]}")) // behind the last one stands a note
+			}
+			history = append(history, said(call(id, "Read", fmt.Sprintf(`{"file_path":"f%d.go"}`, i))), answer)
+			sent = string(r.exchange(proxy.Page, request(history...), reply("end_turn", textBlock("so"))).sent[0])
+			for n, raw := range foreign {
+				if !strings.Contains(sent, raw) {
+					t.Fatalf("%s: request %d has not message %d as it came: %s", odd, i, n, sent)
+				}
+			}
 		}
-		if last := i == 7; last && !strings.Contains(sent, "[Paged out:") {
-			t.Errorf("nothing left: %s", sent)
+		if !strings.Contains(sent, "[Paged out:") {
+			t.Errorf("%s: nothing between them left: %s", odd, sent)
 		}
-		history = append(history, said(textBlock("so")), text("user", "go"))
 	}
 }
 

@@ -1,7 +1,9 @@
 package session_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -210,5 +212,35 @@ func TestClockMovedBack(t *testing.T) {
 	h.sent()
 	if _, err := h.Search(t.Context(), "two", 5); err != nil && !errors.Is(err, tidemark.ErrNotFound) {
 		t.Error(err)
+	}
+}
+
+// TestWakeSetsAlarm: a wake that finds nothing to do asks for the next one, at what is due first of its own and not of another
+// session in the same database.
+func TestWakeSetsAlarm(t *testing.T) {
+	h, c := newTimedAlone(t, session.Settings{}, noon)
+	h.idle()
+	h.stop()
+	var asked []time.Time
+	h.alarm = func(_ context.Context, at time.Time) error {
+		asked = append(asked, at)
+		return nil
+	}
+	h.open()
+	h.idle()
+	next := c.Now().Add(time.Hour)
+	var stmts []tidemark.Stmt
+	for i, key := range []tidemark.Key{"agent:main:local:dm:other", h.key, h.key} {
+		stmts = append(stmts, tidemark.Stmt{SQL: `INSERT INTO due(key, kind, at, data) VALUES(?, ?, ?, '')`,
+			Args: []any{string(key), fmt.Sprint("extract:", i), next.Add(time.Duration(i-1) * time.Minute).UnixMilli()}})
+	}
+	if err := h.db.Tx(t.Context(), stmts); err != nil {
+		t.Fatal(err)
+	}
+	asked = nil
+	h.wake()
+	h.idle()
+	if len(asked) == 0 || !asked[len(asked)-1].Equal(next) {
+		t.Errorf("asked to be woken at %s, want %s", asked, next)
 	}
 }

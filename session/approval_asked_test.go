@@ -76,6 +76,9 @@ func TestRelay(t *testing.T) {
 	if to := phone.Arrived()[len(texts)-1].To; to != ann {
 		t.Errorf("it went to %+v", to)
 	}
+	if told := h.events("approval"); len(told) != 1 || !strings.Contains(told[0], string(q.Session)) {
+		t.Errorf("the log has it as %+v", told)
+	}
 }
 
 // TestOwnersToolsOfStrangers: a stranger who writes in the owner's conversation has nobody asked about the owner's tools, and

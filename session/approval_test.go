@@ -27,6 +27,7 @@ type box struct {
 	ran     []string // names and inputs
 	call    func(ctx context.Context, b tidemark.Block) tidemark.Block
 	scopes  []tidemark.Scope
+	drifted string // a tool that its server has changed since it was listed
 }
 
 func (b *box) Tools(context.Context, tidemark.Scope) ([]tidemark.Tool, []string) {
@@ -34,6 +35,12 @@ func (b *box) Tools(context.Context, tidemark.Scope) ([]tidemark.Tool, []string)
 	defer b.mu.Unlock()
 	b.lists++
 	return slices.Clone(b.tools), b.missing
+}
+
+func (b *box) Changed(_ context.Context, _ tidemark.Scope, name, _ string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return name == b.drifted
 }
 
 func (b *box) Mark() string {

@@ -1,7 +1,9 @@
 package session_test
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -104,6 +106,29 @@ func TestAgentLeftAlone(t *testing.T) {
 				t.Errorf("when the agent is back: due at %s, left %q, facts %q", h.due(), h.outbox(), got)
 			}
 		})
+	}
+}
+
+// TestPutOffIsNoFault: a report that waits for its time is nothing to warn of.
+func TestPutOffIsNoFault(t *testing.T) {
+	h, c := newTimedAlone(t, session.Settings{ReportEvery: time.Minute}, noon)
+	h.idle()
+	h.stop()
+	var log bytes.Buffer
+	h.logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	h.open()
+	for range 2 {
+		h.say("hello")
+		h.idle()
+		c.advance(time.Second)
+	}
+	if h.due().IsZero() {
+		t.Error("no report waits")
+	}
+	h.stop()
+	h.idle()
+	if log.Len() > 0 {
+		t.Errorf("the log warns: %s", log.String())
 	}
 }
 

@@ -101,3 +101,33 @@ func TestTooManyTools(t *testing.T) {
 		t.Errorf("notices %q", told)
 	}
 }
+
+// TestChangedTool: a call of a tool that its server changed since the model was told of it does not run, whether it changed
+// before the call or while the owner decided about it. The other calls run.
+func TestChangedTool(t *testing.T) {
+	const changed = " not run: the tool was changed by its server since you were told of it. Read its definition, which is made anew, before you call it.; "
+	for _, row := range []struct{ name, before, while, want string }{
+		{"before the call", "files__read", "", "c1true" + changed + "c2false done: files__write; "},
+		{"while the owner decides", "", "files__write", "c1false done: files__read; c2true" + changed},
+		{"not at all", "", "", "c1false done: files__read; c2false done: files__write; "},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			h, _, b := newAsking(t, "agent:main:main", nil)
+			drift := func(name string) {
+				b.mu.Lock()
+				defer b.mu.Unlock()
+				b.drifted = name
+			}
+			for i := range b.tools {
+				b.tools[i].Mark = "first"
+			}
+			drift(row.before)
+			code, r := h.parked(byOwner("go"))
+			drift(row.while)
+			if err := h.Decide(t.Context(), tidemark.Decision{Code: code, Allow: true, By: tidemark.Origin{Owner: true}}); err != nil {
+				t.Fatal(err)
+			}
+			h.gave(r.ID, row.want+denied)
+		})
+	}
+}
