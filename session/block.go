@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 )
 
 // entry returns a message of this conversation whole.
@@ -45,7 +46,7 @@ func (s *Session) readBlock(ctx context.Context, call string, id tidemark.EntryI
 	}
 	page := text[offset:min(offset+toolPage, len(text))]
 	if end := offset + len(page); end < len(text) {
-		page = wholeRunes(page)
+		page = clip.Runes(page)
 		end = offset + len(page)
 		page += fmt.Sprintf("\n[%d of %d bytes; go on with offset %d]", len(page), len(text), end)
 	}

@@ -166,7 +166,7 @@ func (s *Session) ReadEntry(ctx context.Context, id tidemark.EntryID, offset int
 		return "", fmt.Errorf("offset %d: the entry has %d bytes: %w", offset, size, tidemark.ErrInvalid)
 	}
 	if offset+len(text) < size {
-		text = wholeRunes(text)
+		text = clip.Runes(text)
 	}
 	end := offset + len(text)
 	out := strings.ToValidUTF8(text, "")
@@ -175,9 +175,6 @@ func (s *Session) ReadEntry(ctx context.Context, id tidemark.EntryID, offset int
 	}
 	return out, nil
 }
-
-// wholeRunes leaves out the beginning of a character that a text was cut through: it is whole on the next page.
-func wholeRunes(text string) string { return clip.Runes(text) }
 
 // Undo lifts an overlay: what it replaced is visible again. Only between turns. changed is false for one that is
 // lifted already: nothing is logged then.

@@ -40,7 +40,7 @@ func (s *Session) tools(ctx context.Context) ([]tidemark.Tool, error) {
 			return nil, err
 		}
 	}
-	out := append(s.offeredTools(), s.Agent.Tools(s.Scope())...)
+	out := append(s.roomTools(), s.Agent.Tools(s.Scope())...)
 	for _, t := range others {
 		if !slices.ContainsFunc(out, func(o tidemark.Tool) bool { return o.Name == t.Name }) { // ours come first
 			out = append(out, t)
@@ -254,7 +254,7 @@ func (s *Session) toolTime(name string) time.Duration {
 	if t, ok := s.frozenTool(name); ok && t.Timeout > 0 {
 		return t.Timeout
 	}
-	for _, t := range s.offeredTools() {
+	for _, t := range s.roomTools() {
 		if t.Name == name && t.Timeout > 0 {
 			return t.Timeout
 		}
@@ -410,15 +410,4 @@ func (s *Session) pointing() bool { return pointing(s.strategies()) }
 
 func pointing(list []compaction.Strategy) bool {
 	return slices.ContainsFunc(list, func(x compaction.Strategy) bool { return x.Name() == compaction.Pointer{}.Name() })
-}
-
-// offeredTools lists the tools of rooms. What delegates stands last: that is where caches of
-// prompts have it.
-func (s *Session) offeredTools() (out []tidemark.Tool) {
-	out = s.roomTools()
-	if i := slices.IndexFunc(out, func(t tidemark.Tool) bool { return t.Name == room.DelegateTool }); i >= 0 {
-		t := out[i]
-		out = append(slices.Delete(out, i, i+1), t)
-	}
-	return out
 }

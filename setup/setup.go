@@ -170,8 +170,9 @@ var taskStates = map[string]task.State{"on": task.On, "off": task.Off}
 // Rooms returns what makes the rooms of a session, which may delegate to some others.
 func Rooms(c *config.Config, rt tidemark.Runtime, network http.RoundTripper, courier tidemark.Courier, to delegation.Children) []room.Maker {
 	delegated := delegates(c.Delegation, to)
-	out := append([]room.Maker{search.Make}, snapshots.Makers()...)
-	out = append(out, outbound.Make(courier), occasion.Make(courier != nil), task.Make(taskStates[c.Recall.TaskState]), spool.Make, toolset.Make, pager.Make, episodic.Make,
+	// What waits to be sent goes on first. The tools of the others stand in this order, in which prompts are cached.
+	out := append([]room.Maker{outbound.Make(courier), search.Make}, snapshots.Makers()...)
+	out = append(out, occasion.Make(courier != nil), task.Make(taskStates[c.Recall.TaskState]), spool.Make, toolset.Make, pager.Make, episodic.Make,
 		approvals.Make(approvals.Config{Policy: c.Approval.Policy(), Expiry: time.Duration(c.Approval.ExpiryMinutes) * time.Minute,
 			Errand: cmp.Or(delegated.Timeout, delegation.DefaultTimeout)}), delegation.Make(delegated), errand.Make)
 	if c.Memory.Digest {
