@@ -14,7 +14,9 @@ export class Session extends DurableObject {
     const out = [];
     const decoder = new TextDecoder();
     globalThis.fs.writeSync = (_, bytes) => {
-      out.push(decoder.decode(bytes, { stream: true }));
+      const text = decoder.decode(bytes, { stream: true });
+      out.push(text);
+      console.log(text); // what a run that does not end has said
       return bytes.length;
     };
     const { env } = this;

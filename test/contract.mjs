@@ -21,9 +21,14 @@ const r2Buckets = Object.fromEntries(Array.from({ length: 64 }, (_, i) => [`BUCK
 
 // tests runs those of the program that was built last.
 async function tests() {
-  const w = await start(folder, {}, { r2Buckets });
+  let said = "";
+  const hear = (stream) => stream.on("data", (d) => { said = (said + d).slice(-4000); });
+  const w = await start(folder, {}, { r2Buckets, more: { handleRuntimeStdio: (out, err) => { hear(out); hear(err); } } });
   try {
     return await w.json(`/?run=${encodeURIComponent(run)}`, { signal: AbortSignal.timeout(300_000) });
+  } catch (e) {
+    console.log(said);
+    throw e;
   } finally {
     await w.dispose();
   }
