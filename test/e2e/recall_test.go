@@ -34,8 +34,12 @@ func TestRecallAcross(t *testing.T) {
 		peer.model.Push(tidemarktest.Step{Text: "Hello."})
 		peer.say("My parcel is late.")
 
-		look := func(q string) recalledWide {
-			return ask[recalledWide](first, 200, "GET", "/v1/recall?agent="+testName(t)+"&"+q, nil)
+		look := func(q string) (got recalledWide) { // a busy machine may not reach a session in time, and says so
+			eventually(t, s, func() string {
+				got = ask[recalledWide](first, 200, "GET", "/v1/recall?agent="+testName(t)+"&"+q, nil)
+				return strings.Join(got.Unreached, " ")
+			})
+			return got
 		}
 		eventually(t, s, func() string { // the directory is told behind a turn
 			if got := look("q=heron_7431+parcel"); len(got.Asked) < 2 {
@@ -44,7 +48,7 @@ func TestRecallAcross(t *testing.T) {
 			return ""
 		})
 		got := look("q=heron_7431")
-		if len(got.Results) == 0 || got.Results[0].Key != first.key || got.Results[0].Text != said || got.Verdict != "confident" || got.Coverage != 1 || len(got.Unreached) != 0 {
+		if len(got.Results) == 0 || got.Results[0].Key != first.key || got.Results[0].Text != said || got.Verdict != "confident" || got.Coverage != 1 {
 			t.Errorf("the owner: %+v", got)
 		}
 		for _, q := range []string{"scope=agent", "scope=peer", "scope=peer&peer=main", "scope=session"} {
