@@ -277,10 +277,10 @@ func oneLine(s string, n int) string {
 	return dots + s
 }
 
-// grouped is a number with commas.
+// grouped is a number from 0 on, with commas.
 func grouped(n int64) string {
 	s := strconv.FormatInt(n, 10)
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+	for i := len(s) - 3; i > 0; i -= 3 {
 		s = s[:i] + "," + s[i:]
 	}
 	return s

@@ -71,6 +71,9 @@ func (h *history) standing(n int) (out []*stayed) {
 
 // stay puts pages out again that a cut brought back, whoever keeps them. That is no eviction: they went before.
 func (p *Pager) stay(list []*stayed) {
+	if len(list) == 0 {
+		return
+	}
 	c, reads := &p.costs, 0
 	for _, s := range list {
 		g := p.pageAt(s.at)
@@ -83,13 +86,9 @@ func (p *Pager) stay(list []*stayed) {
 			reads++
 		}
 	}
-	if reads > 0 { // what they are measured by when they are read again
-		set(&p.history, &c.gone, c.gone+reads)
-		set(&p.history, &c.evicted, c.evicted+reads)
-	}
-	if len(list) > 0 {
-		p.settle()
-	}
+	set(&p.history, &c.gone, c.gone+reads) // what they are measured by when they are read again
+	set(&p.history, &c.evicted, c.evicted+reads)
+	p.settle()
 }
 
 // pageAt returns the page that stands at a place, nil for none.
@@ -121,7 +120,7 @@ func (p *policy) settle() {
 		} else {
 			saved += g.frees()
 		}
-		if first == nil || inOrder(g, first) < 0 {
+		if first == nil || g.before(first) {
 			first = g
 		}
 	}

@@ -218,6 +218,7 @@ func TestGoneWritten(t *testing.T) {
 	}{
 		{"begin; write /b v; write /b v; say; say; say", []string{"t2"}},
 		{"begin; write /b v; say; say; say; write /b v", nil},
+		{"begin; read /b v; keep 1 write /b v; say; say", []string{"t2"}}, // the read was cut
 	} {
 		p := stepped(t, Options{Policy: "lru", Tau: 1}, scripted(t, row.lines))
 		out := 0

@@ -85,7 +85,7 @@ func (p *policy) ready(g *Page) {
 	set(&p.history, &g.ripe, true)
 	set(&p.history, &c.ready, append(c.ready, g))
 	set(&p.history, &c.saved, c.saved+g.frees())
-	if c.first == nil || inOrder(g, c.first) < 0 {
+	if c.first == nil || g.before(c.first) {
 		set(&p.history, &c.first, g)
 	}
 }
@@ -106,7 +106,7 @@ func (p *policy) batch(from *Page) {
 		if g.stub {
 			continue
 		}
-		if inOrder(g, from) < 0 || p.worthOf(g, hold) < 0 || p.needed(g) || p.holds(g) {
+		if g.before(from) || p.worthOf(g, hold) < 0 || p.needed(g) || p.holds(g) {
 			rest = append(rest, g)
 			saved += g.frees()
 			continue

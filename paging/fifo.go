@@ -32,6 +32,9 @@ func inOrder(a, b *Page) int {
 	return a.at - b.at
 }
 
+// before reports whether a page stands in front of another one.
+func (p *Page) before(other *Page) bool { return inOrder(p, other) < 0 }
+
 // old decides about a page that has come of age.
 func (p *policy) old(g *Page) {
 	k := g.key

@@ -45,7 +45,7 @@ type member struct {
 func (t Tools) StubInput(tool, handle string, input []byte) []byte {
 	c := over(input)
 	all := members(c)
-	if c.Peek() != 0 || c.Compact() < leastInput || c.Err() != nil || len(all) == 0 || slices.ContainsFunc(all, func(m member) bool { return m.name == leftField }) {
+	if c.Peek() != 0 || c.Compact() < leastInput || c.Err() != nil || slices.ContainsFunc(all, func(m member) bool { return m.name == leftField }) {
 		return input
 	}
 	row, _ := t.find(tool)
@@ -97,9 +97,7 @@ func (t Tools) StubInput(tool, handle string, input []byte) []byte {
 
 // members lists those of the object that is next, none of what is no object.
 func members(c *jsonscan.Cursor) (all []member) {
-	if !c.Open('{') {
-		c.Fail("want an object")
-	}
+	c.Open('{')
 	for c.More() {
 		from := c.At()
 		name := string(c.Key())

@@ -74,9 +74,11 @@ func (k Kept) block(index int) (Block, error) {
 	b := Block{what: what, index: index, ID: k.ID, Call: Call{Tool: k.Tool, Kind: k.Kind, Path: k.Path, Range: Range{k.From, k.To, k.Odd}, More: k.More, Asks: k.Asks},
 		Size: k.Size, Lines: k.Lines, Err: k.Err, media: k.Media, decoded: k.Decoded, at: k.At, wire: k.Wire,
 		paged: k.Paged, clear: k.Clear, stub: k.Stub, common: k.Common, inline: inline{k.Data, k.Images}, codes: codedFrom(k.Codes)}
-	if n, err := hex.Decode(b.Hash[:], []byte(k.Hash[:min(len(k.Hash), 2*len(b.Hash))])); err != nil || n != len(b.Hash) {
-		return Block{}, fmt.Errorf("hash %.80q of a part: want %d hex digits: %w", k.Hash, 2*len(b.Hash), tidemark.ErrInvalid)
+	hash, err := hex.DecodeString(k.Hash)
+	if err != nil || len(hash) != len(b.Hash) {
+		return Block{}, fmt.Errorf("hash %.80q of a part: want %d hex digits: %w", k.Hash, hex.EncodedLen(len(b.Hash)), tidemark.ErrInvalid)
 	}
+	copy(b.Hash[:], hash)
 	return b, nil
 }
 

@@ -58,11 +58,7 @@ func (p *policy) wait(g *Page, since int) {
 	tick := max(since+p.Tau()*turnTicks, c.seen)
 	n := len(c.due[tick])
 	if p.waited != len(p.undo) || p.waitedAt != tick { // else the change before takes this one back, too
-		p.undo = append(p.undo, func() {
-			if c.due[tick] = c.due[tick][:n]; n == 0 {
-				delete(c.due, tick)
-			}
-		})
+		p.undo = append(p.undo, func() { c.due[tick] = c.due[tick][:n] })
 		p.waited, p.waitedAt = len(p.undo), tick
 	}
 	c.due[tick] = append(c.due[tick], g) // in place: what a cut takes back stands behind n

@@ -85,7 +85,6 @@ func over(data []byte) *jsonscan.Cursor {
 
 // message reads the message that is next.
 func (s *Scanner) message(c *jsonscan.Cursor) (m Message) {
-	c.Peek()
 	start := c.Compact()
 	if !c.Open('{') {
 		c.Fail("a message is an object with role and content")
@@ -156,18 +155,15 @@ func (s *Scanner) word(c *jsonscan.Cursor) string {
 		}
 		return string(inner)
 	}
-	return string(s.decode(c, raw))
+	return string(s.decode(raw))
 }
 
-// decode gives the text of a string until the next call.
-func (s *Scanner) decode(c *jsonscan.Cursor, raw []byte) []byte {
+// decode gives the text of a string that a cursor read, until the next call.
+func (s *Scanner) decode(raw []byte) []byte {
 	if inner := raw[1 : len(raw)-1]; bytes.IndexByte(inner, '\\') < 0 {
 		return inner
 	}
-	var ok bool
-	if s.text, ok = json.AppendText(s.text[:0], raw); !ok {
-		c.Fail("unknown escape in a string")
-	}
+	s.text, _ = json.AppendText(s.text[:0], raw) // the cursor looked at its escapes
 	return s.text
 }
 
@@ -177,7 +173,7 @@ func (s *Scanner) content(c *jsonscan.Cursor, m *Message, start int) {
 	if c.Peek() == '"' {
 		m.Typed = user
 		if raw := c.String(); user && c.Err() == nil {
-			m.speaks(s.decode(c, raw))
+			m.speaks(s.decode(raw))
 		}
 		return
 	}
@@ -204,7 +200,6 @@ type part struct {
 
 // block reads a block. typed is whether it is something else than a result.
 func (s *Scanner) block(c *jsonscan.Cursor, m *Message, start int) (b Block, typed bool) {
-	c.Peek()
 	from, begin := c.Compact(), c.At()
 	if !c.Open('{') {
 		c.Skip() // of a kind that is not known
@@ -252,18 +247,17 @@ func (s *Scanner) block(c *jsonscan.Cursor, m *Message, start int) (b Block, typ
 	case kind == tidemark.TypeImage || kind == tidemark.TypeDocument:
 		b = Block{what: pictured, Size: c.Compact() - from, at: from - start, wire: c.Compact() - from, inline: s.inlineOf(source)}
 		if m.Role == tidemark.User {
-			s.inline(c, &b, kind, source, c.Since(begin))
+			s.inline(&b, kind, source, c.Since(begin))
 		}
 		return b, true
-	case kind == tidemark.TypeText && text.ok && m.Role == tidemark.User && text.c.Peek() == '"':
-		m.speaks(s.decode(c, text.c.String()))
+	case kind == tidemark.TypeText && m.Role == tidemark.User && text.c.Peek() == '"':
+		m.speaks(s.decode(text.c.String()))
 	}
 	return Block{}, true
 }
 
 // keep remembers where a value is and goes behind it.
 func (s *Scanner) keep(c *jsonscan.Cursor) part {
-	c.Peek()
 	p := part{c: *c, ok: true}
 	c.Skip()
 	p.end, p.wire = c.At(), c.Compact()-p.c.Compact()
@@ -299,18 +293,14 @@ func (s *Scanner) result(c *jsonscan.Cursor, b *Block, content part) {
 	raw := c.Since(0)[content.c.At():content.end]
 	if raw[0] == '"' {
 		b.paged, b.clear = common(raw[1:], pagedHead), common(raw[1:], clearHead)
-		b.measure(s.decode(c, raw), 0)
+		b.measure(s.decode(raw), 0)
 		return
 	}
 	if texts, n, ok := s.texts(content.c); ok {
 		b.measure(texts, max(n-1, 0))
 		return
 	}
-	var compact bytes.Buffer
-	if err := json.Compact(&compact, raw); err != nil {
-		c.Fail(err.Error())
-	}
-	b.measure(compact.Bytes(), 0)
+	b.measure(compact(raw), 0)
 	b.inline = s.inlineIn(content.c)
 	b.Lines = 0
 }
@@ -337,15 +327,15 @@ func (s *Scanner) texts(c jsonscan.Cursor) (joined []byte, n int, ok bool) {
 				c.Skip()
 			}
 		}
-		if c.Err() != nil || !plain || raw == nil {
+		if !plain || raw == nil {
 			return nil, 0, false
 		}
 		if n > 0 {
 			s.join = append(s.join, 0xff)
 		}
-		s.join = append(s.join, s.decode(&c, raw)...)
+		s.join = append(s.join, s.decode(raw)...)
 	}
-	return s.join, n, c.Err() == nil
+	return s.join, n, true
 }
 
 // measure takes size, lines and hash of canonical bytes, in which some bytes part texts.

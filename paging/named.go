@@ -41,19 +41,17 @@ func (s *said) speaks(text []byte) {
 		s.codes = append(s.codes, h)
 		return len(s.codes) < maxCodes
 	})
-	for len(text) > 0 && len(s.words) < maxSaid {
-		n := 0
-		for n < len(text) && !wordEnds(text[n]) {
-			n++
+	for word := range bytes.FieldsFuncSeq(text, wordEnds) {
+		if len(s.words) == maxSaid {
+			break
 		}
-		if word := bytes.Trim(text[:min(n, longWord)], ".-_"); len(word) > 1 {
+		if word = bytes.Trim(word[:min(len(word), longWord)], ".-_"); len(word) > 1 {
 			s.words[near.Plain(string(word))] = true
 		}
-		text = text[min(n+1, len(text)):]
 	}
 }
 
-func wordEnds(c byte) bool { return kinds256[c] == 0 && c != '.' && c < 0x80 }
+func wordEnds(r rune) bool { return r < 0x80 && r != '.' && kinds256[r] == 0 }
 
 // Kinds of bytes of a word.
 const (
@@ -147,16 +145,15 @@ func codesOf(text []byte) (set *coded) {
 // asked is what a call looks for or runs: the beginning of its command, pattern or query.
 func (f inputs) asked() string {
 	for _, name := range []string{"command", "cmd", "pattern", "query", "regex", "url"} {
-		if raw := f.get(name); len(raw) > 1 && raw[0] == '"' {
+		if raw := f.get(name); bytes.HasPrefix(raw, []byte{'"'}) {
 			if len(raw) > maxAsked { // the rest is not decoded; what is cut may be an escape
 				if raw = raw[:maxAsked:maxAsked]; bytes.IndexByte(raw[maxAsked-12:], '\\') >= 0 {
 					raw = raw[:maxAsked-12+bytes.IndexByte(raw[maxAsked-12:], '\\')]
 				}
 				raw = append(bytes.TrimRight(raw, `\`), '"')
 			}
-			if text, ok := json.AppendText(nil, raw); ok {
-				return strings.ToValidUTF8(string(text), "")
-			}
+			text, _ := json.AppendText(nil, raw)
+			return strings.ToValidUTF8(string(text), "")
 		}
 	}
 	return ""
@@ -220,7 +217,7 @@ func (p *policy) spoken(g *Page) bool {
 // namedFile reports whether the newest turn names a file, with its path, the end of that, or its base name alone.
 func (p *policy) namedFile(file string) bool {
 	c := &p.costs
-	return named(c.names, file) || file != "" && c.said != nil && c.said.words[near.Plain(path.Base(file))]
+	return named(c.names, file) || c.said.words[near.Plain(path.Base(file))]
 }
 
 // hinted reports whether the newest turn may speak of a page: of a file's name without its extension, of the tool or
@@ -313,20 +310,18 @@ const maxNames = 64
 
 // fileNames adds words of a text that may be names of files: with a dot or a slash inside.
 func fileNames(names []string, text []byte) []string {
-	for len(text) > 0 && len(names) < maxNames {
-		n := 0
-		for n < len(text) && !nameEnds(text[n]) {
-			n++
+	for word := range bytes.FieldsFuncSeq(text, nameEnds) {
+		if len(names) == maxNames {
+			break
 		}
-		word := bytes.Trim(text[:min(n, longWord+1)], ".:;!?*")
+		word = bytes.Trim(word[:min(len(word), longWord+1)], ".:;!?*")
 		if len(word) > 2 && len(word) <= longWord && bytes.ContainsAny(word, "./") {
 			names = append(names, strings.ToValidUTF8(string(word), ""))
 		}
-		text = text[min(n+1, len(text)):]
 	}
 	return names
 }
 
-func nameEnds(c byte) bool {
+func nameEnds(c rune) bool {
 	return c <= ' ' || c == '"' || c == '\'' || c == '`' || c == '(' || c == ')' || c == ',' || c == '<' || c == '>' || c == '[' || c == ']' || c == '@'
 }

@@ -52,9 +52,7 @@ func (p *Pager) planned() {
 	h := p.ahead
 	if h.now < len(h.leave) {
 		for _, i := range h.leave[h.now] {
-			if i < len(p.pages) && !p.pages[i].stub {
-				p.evict(p.pages[i])
-			}
+			p.evict(p.pages[i])
 		}
 	}
 	h.now++

@@ -76,6 +76,9 @@ func TestCutBound(t *testing.T) {
 	}{
 		{"begin; bash x; say; say; say; keep 5 say; say", false},
 		{"begin; bash x; say; say; say; keep 1 bash y; say", true},
+		{"begin; bash x; say; say; say; keep 2 orphan y as q; say", true},
+		{"begin; bash x; say; say; say; keep 3 say; say", false},
+		{"begin; bash x; say; say; anchor=t1 say", false},
 		{"begin; bash short; say; say; say; keep 5 bash y; say", true},
 		{"begin; bash x; say; say; say; keep 9 say; say", true},
 		{"begin" + strings.Repeat("; bash x", exactResults) + says(3), true},

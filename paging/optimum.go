@@ -171,7 +171,6 @@ func (s *stretch) shares(k int, share []float64) {
 		}
 	}
 	if k == 0 { // a stretch begins with what the one before had, or with nothing
-		clear(share)
 		return
 	}
 	type piece struct{ own, all float64 }

@@ -88,9 +88,7 @@ func (p *policy) pin(g *Page) {
 	if len(k.pinned) == 0 {
 		p.now.Pin = append(p.now.Pin, g)
 		set(&p.history, &k.file.pins, append(k.file.pins, k))
-		if p.window > 0 {
-			set(&p.history, &p.tight, append(p.tight, k))
-		}
+		set(&p.history, &p.tight, append(p.tight, k))
 		set(&p.history, &k.armed, nil)
 	}
 	set(&p.history, &k.pinned, append(k.pinned, g))

@@ -211,6 +211,7 @@ func TestFifo(t *testing.T) {
 		{"two pages at once", "begin; read /a v + read /b v; say; say; read /a v + read /b v", "3: evict t1; 3: evict t2; 4: fault t3 of t1; 4: fault t4 of t2"},
 		{"a fault pins", "begin; read /a v; say; say; read /a v; say; say; say", "3: evict t1; 4: fault t2 of t1; 6: pin t2"},
 		{"changed when read again: no pin", "begin; read /a v; say; say; read /a w; say; say", "3: evict t1; 4: fault t2 of t1; 6: evict t2"},
+		{"changed before it is of age: no pin", "begin; read /a v; say; say; read /a v; read /a w; say; say", "3: evict t1; 4: fault t2 of t1; 6: evict t2; 7: evict t3"},
 		{"an edit unpins", "begin; read /a v; say; say; read /a v; say; say; edit /a", "3: evict t1; 4: fault t2 of t1; 6: pin t2; 7: unpin t2; 7: evict t2"},
 		{"a failed edit does not", "begin; read /a v; say; say; read /a v; say; say; edit /a fail", "3: evict t1; 4: fault t2 of t1; 6: pin t2"},
 		{"another content unpins", "begin; read /a v; say; say; read /a v; say; say; read /a w", "3: evict t1; 4: fault t2 of t1; 6: pin t2; 7: unpin t2; 7: evict t2"},

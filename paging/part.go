@@ -101,7 +101,7 @@ func (p *Pager) image(b *Block) {
 }
 
 // inline reads an image or a document: its kind, its bytes, and what its stub will be. raw is the block.
-func (s *Scanner) inline(c *jsonscan.Cursor, b *Block, kind string, source part, raw []byte) {
+func (s *Scanner) inline(b *Block, kind string, source part, raw []byte) {
 	b.media = kind
 	if source.ok {
 		s.source(source.c, b, kind)
@@ -109,12 +109,7 @@ func (s *Scanner) inline(c *jsonscan.Cursor, b *Block, kind string, source part,
 	g := Page{Part: Image, Media: b.media, Size: b.decoded}
 	stub := textBlock(g.Stub(""))
 	if len(raw) != b.wire {
-		var whole bytes.Buffer
-		if err := json.Compact(&whole, raw); err != nil {
-			c.Fail(err.Error())
-			return
-		}
-		raw = whole.Bytes()
+		raw = compact(raw)
 	}
 	b.Hash, b.stub, b.common = sha256.Sum256(raw), len(stub), sameBegin(raw, stub)
 }
@@ -124,7 +119,8 @@ func (s *Scanner) source(c jsonscan.Cursor, b *Block, kind string) {
 	if !c.Open('{') {
 		return
 	}
-	form, size, text := "", 0, 0
+	form := ""
+	var size, text int
 	for c.More() {
 		switch key := c.Key(); {
 		case string(key) == "type":
@@ -134,10 +130,8 @@ func (s *Scanner) source(c jsonscan.Cursor, b *Block, kind string) {
 				b.media = kind
 			}
 		case string(key) == "data" && c.Peek() == '"':
-			if raw := c.String(); c.Err() == nil {
-				data := s.decode(&c, raw)
-				size, text = base64Size(data), len(data)
-			}
+			data := s.decode(c.String())
+			size, text = base64Size(data), len(data)
 		default:
 			c.Skip()
 		}

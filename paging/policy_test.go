@@ -16,6 +16,7 @@ func TestPolicies(t *testing.T) {
 		{"a use of the file", "lru", "begin; read /a v; bash x; edit /a; say", "4: evict t1; 4: gc t2"},
 		{"no use of the file", "lru", "begin; read /a v; edit /b; bash x", "3: evict t1"},
 		{"the newest of equal errors stays", "lru", "begin; bash x fail; bash x fail; say; say", "2: gc t1"},
+		{"one that was the newest goes when another comes", "lru", "begin; bash x fail; say; say; bash x fail; say", "4: gc t1"},
 		{"what was changed", "cost", "begin; read /a v + edit /a", "1: evict t1"},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -56,7 +56,7 @@ func (p *policy) company(first *Page, sent int, hold float64) (saved int) {
 			break
 		}
 		pinned := p.armed(g) || g.key != nil && len(g.key.pinned) > 0
-		if p.comes(g) && !pinned && inOrder(g, first) > 0 && p.worthOf(g, hold) >= 0 && !p.spoken(g) {
+		if p.comes(g) && !pinned && first.before(g) && p.worthOf(g, hold) >= 0 && !p.spoken(g) {
 			saved += g.frees()
 		}
 	}
@@ -126,7 +126,7 @@ func (p *policy) free() (ready []*Page, first *Page, saved int) {
 		}
 		ready = append(ready, g)
 		saved += g.frees()
-		if first == nil || inOrder(g, first) < 0 {
+		if first == nil || g.before(first) {
 			first = g
 		}
 	}

@@ -56,10 +56,8 @@ func (c *Call) cooperates() bool { return len(c.Release)+len(c.Wants) > 0 }
 func handles(raw []byte, most int) (out []string) {
 	c := over(raw)
 	take := func() {
-		if s := c.String(); c.Err() == nil && len(s) <= 6*most {
-			if text, ok := json.AppendText(nil, s); ok && len(text) > 0 && len(text) <= most {
-				out = append(out, bounded(string(text)))
-			}
+		if text, _ := json.AppendText(nil, c.String()); len(text) > 0 && len(text) <= most {
+			out = append(out, bounded(string(text)))
 		}
 	}
 	if c.Peek() == '"' {

@@ -84,7 +84,7 @@ func (s *Scanner) Session(line []byte) (Session, error) {
 	if !c.Open('{') {
 		c.Fail("want an object with session and steps")
 	}
-	for c.Err() == nil && c.More() {
+	for c.More() {
 		switch key := c.Key(); string(key) {
 		case "session":
 			named = c.Peek() == '"'
@@ -223,7 +223,7 @@ func (s *Scanner) step(c *jsonscan.Cursor) (st Step, added []extent) {
 	}
 	given := false
 	var ids []string
-	for c.Err() == nil && c.More() {
+	for c.More() {
 		switch key := c.Key(); string(key) {
 		case "keep":
 			s.keepOf(c, &st)
@@ -279,7 +279,7 @@ func (s *Scanner) appended(c *jsonscan.Cursor, st *Step) (added []extent) {
 	if !c.Open('[') {
 		c.Fail("append: want a list of messages")
 	}
-	for c.Err() == nil && c.More() {
+	for c.More() {
 		from := c.At()
 		m := s.message(c)
 		if c.Err() != nil {
@@ -306,7 +306,7 @@ func (s *Scanner) named(c *jsonscan.Cursor, field string, most, long int) (out [
 		return nil
 	}
 	out = []string{}
-	for c.Err() == nil && c.More() {
+	for c.More() {
 		switch {
 		case len(out) == most:
 			c.Fail(fmt.Sprintf("%s: more than %d", field, most))
@@ -345,8 +345,5 @@ func shared(data []byte, a, b extent) int {
 	if json.Compact(&x, data[a.from:a.to]) != nil || json.Compact(&y, data[b.from:b.to]) != nil {
 		return 0
 	}
-	n := 0
-	for p, q := x.Bytes(), y.Bytes(); n < len(p) && n < len(q) && p[n] == q[n]; n++ {
-	}
-	return n
+	return sameBegin(x.Bytes(), y.Bytes())
 }

@@ -70,7 +70,8 @@ func (f inputs) span() Range {
 	if whole := f.scalar("should_read_entire_file"); whole == "true" {
 		return Range{}
 	}
-	from, to, ranged := int64(0), int64(0), false
+	var from, to int64
+	ranged := false
 	for _, name := range []string{"start_line", "line_start", "start_line_one_indexed", "from_line"} {
 		if n, ok := f.number(name); ok {
 			from, ranged = n, true

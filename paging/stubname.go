@@ -17,9 +17,6 @@ const (
 // "_", "(" or ")". Brackets with a plain word between, as in the path app/[id]/page.tsx, stay as they are. Of a name
 // that is short and plain, all does.
 func StubName(name string) string {
-	if len(name) <= shownName && plainName(name) {
-		return name
-	}
 	var b strings.Builder
 	for i := 0; i < len(name); {
 		if n := bracketed(name[i:]); n > 0 {
@@ -40,16 +37,6 @@ func StubName(name string) string {
 		}
 	}
 	return middleCut(b.String())
-}
-
-// plainName reports whether a name can stand as it is: ASCII without brackets.
-func plainName(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c >= 0x7f || c == '[' || c == ']' {
-			return false
-		}
-	}
-	return true
 }
 
 // bracketed is the length of a bracket that begins a name, with nothing but letters, digits, ".", "-", "_" and such
@@ -73,7 +60,7 @@ func bracketed(s string) int {
 	return 0
 }
 
-// middleCut bounds a name. A bracket that the cut parts is none any more.
+// middleCut bounds a name of whole characters. A bracket that the cut parts is none any more.
 func middleCut(s string) string {
 	if len(s) <= shownName {
 		return s
@@ -83,7 +70,7 @@ func middleCut(s string) string {
 	for !utf8.RuneStart(s[head]) {
 		head--
 	}
-	for tail < len(s) && !utf8.RuneStart(s[tail]) {
+	for !utf8.RuneStart(s[tail]) {
 		tail++
 	}
 	round := strings.NewReplacer("[", "(", "]", ")")

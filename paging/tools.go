@@ -1,7 +1,9 @@
 package paging
 
 import (
+	"bytes"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/tidemark-ai/tidemark/internal/json"
@@ -115,7 +117,7 @@ func (t Tools) Call(name string, input []byte) Call {
 		c.cooperate(name, input)
 	}
 	f := fields(input)
-	if !ok || row.Kind == Looks {
+	if row.Kind == Looks {
 		c.Asks = f.asked()
 		return c
 	}
@@ -126,12 +128,8 @@ func (t Tools) Call(name string, input []byte) Call {
 		}
 	}
 	c.Kind = row.Kind
-	if row.Verb != "" {
-		for _, v := range row.Views {
-			if f.text(row.Verb) == v {
-				c.Kind = Reads
-			}
-		}
+	if row.Verb != "" && slices.Contains(row.Views, f.text(row.Verb)) {
+		c.Kind = Reads
 	}
 	if row.Patch != "" {
 		c.patched(f.text(row.Patch), f.text("patch"))
@@ -193,7 +191,7 @@ func (f inputs) get(name string) []byte {
 
 // text returns a string, "" where there is none.
 func (f inputs) text(name string) (s string) {
-	if raw := f.get(name); len(raw) > 1 && raw[0] == '"' {
+	if raw := f.get(name); bytes.HasPrefix(raw, []byte{'"'}) {
 		_ = json.Unmarshal(raw, &s)
 	}
 	return s
@@ -210,15 +208,6 @@ func (t Tools) Paths(name string, input []byte) []string {
 
 // Changes reports whether a call changes a file, whichever that is. The input is only read where the name does not say it.
 func (t Tools) Changes(name string, input []byte) bool {
-	row, ok := t.find(name)
-	if !ok || row.Kind != Changes || row.Verb == "" {
-		return ok && row.Kind == Changes
-	}
-	verb := fields(input).text(row.Verb)
-	for _, v := range row.Views {
-		if v == verb {
-			return false
-		}
-	}
-	return true
+	row, _ := t.find(name)
+	return row.Kind == Changes && (row.Verb == "" || !slices.Contains(row.Views, fields(input).text(row.Verb)))
 }

@@ -24,7 +24,7 @@ func ReadTools(data []byte) (map[string]Tool, error) {
 	if !c.Open('{') {
 		c.Fail(`want an object of tools, such as {"peek":{"kind":"reads","path":["file"]}}`)
 	}
-	for c.Err() == nil && c.More() {
+	for c.More() {
 		name := string(c.Key())
 		from := c.At()
 		c.Skip()
@@ -48,19 +48,17 @@ func ReadTools(data []byte) (map[string]Tool, error) {
 	return rows, c.Err()
 }
 
+// readTool reads a row from one value of JSON.
 func readTool(data []byte) (t Tool, err error) {
 	c := over(data)
 	if !c.Open('{') {
 		return t, fmt.Errorf(`want an object with kind: %w`, tidemark.ErrInvalid)
 	}
 	given := false
-	for c.Err() == nil && c.More() {
+	for c.More() {
 		field := string(c.Key())
 		from := c.At()
 		c.Skip()
-		if c.Err() != nil {
-			break
-		}
 		var into any
 		word, want := "", "the name of a field of the input"
 		switch field {
@@ -86,8 +84,8 @@ func readTool(data []byte) (t Tool, err error) {
 			return t, fmt.Errorf("%s is %.60s: want %s: %w", field, c.Since(from), want, tidemark.ErrInvalid)
 		}
 	}
-	if c.Err() == nil && !given {
+	if !given {
 		return t, fmt.Errorf("kind is missing: want reads, changes or looks: %w", tidemark.ErrInvalid)
 	}
-	return t, c.Err()
+	return t, nil
 }

@@ -91,7 +91,7 @@ func (Zones) at(percent int, window tidemark.Tokens) tidemark.Tokens {
 // would have been sent (Options.Whole), its report counts by the share of the bytes that would have been.
 func (h *history) Size() tidemark.Tokens {
 	n := len(h.messages)
-	now := h.out.upTo(n) + n + 1
+	now := h.out.upTo(n) + max(n+1, 2) // brackets and commas
 	r := h.report()
 	if r == 0 {
 		return h.fixed + h.inline.estimate(now)
@@ -303,7 +303,7 @@ func (p *policy) armed(g *Page) bool {
 
 // held takes what would have been out already, had the window not had room, once it has none.
 func (p *policy) held() []*Page {
-	if len(p.late) == 0 || !p.acts(true) {
+	if !p.acts(true) {
 		return nil
 	}
 	held := slices.Clone(p.late)
