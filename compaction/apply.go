@@ -50,7 +50,7 @@ func previewSpans(items []Item, edits []tidemark.Edit, b Budget) ([]Item, error)
 	if len(w.list) == 0 {
 		return items, nil
 	}
-	out := make([]Item, 0, len(items)+len(w.list))
+	out := make([]Item, 0, len(items))
 	for i := range items {
 		old := &items[i]
 		n := w.find(old.Seq)

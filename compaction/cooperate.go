@@ -138,9 +138,6 @@ func (t *tidying) find(handle string) (item, block int, why string) {
 			}
 			return i, n, ""
 		}
-		if numbered {
-			continue
-		}
 		for n := range it.Message.Content {
 			if b := &it.Message.Content[n]; b.Type == tidemark.TypeToolResult && b.ToolUseID == handle {
 				return i, it.Block(n) - 1, ""
@@ -363,7 +360,7 @@ func tidyData(op cleanup.Op, n int) json.RawMessage {
 // Collapsed reports whether an edit put a model's own words in the place of whole turns.
 func Collapsed(e tidemark.Edit) bool {
 	var d tidyOf
-	return e.Block == 0 && len(e.Data) > 0 && json.Unmarshal(e.Data, &d) == nil && d.Cleanup != nil && d.Cleanup.Verb == cleanup.Collapse
+	return e.Block == 0 && json.Unmarshal(e.Data, &d) == nil && d.Cleanup != nil && d.Cleanup.Verb == cleanup.Collapse
 }
 
 // Copy is something that the log has of what a model names.
@@ -385,9 +382,8 @@ func (p *Paging) Copies(v View, b Budget, path string) (out []Copy) {
 	defer p.memo.Store(h)
 	pages := h.pager.Gone(path)
 	if len(pages) == 0 {
-		if pages = h.pager.Find(path); len(pages) > 0 {
-			pages = pages[len(pages)-1:]
-		}
+		pages = h.pager.Find(path)
+		pages = pages[max(len(pages)-1, 0):]
 	}
 	for _, g := range pages {
 		it := &v.Items[g.Message]

@@ -64,7 +64,8 @@ func (d *draft) point(i int, kind string, large tidemark.Tokens, stay map[string
 		return
 	}
 	now := whole
-	now.Message, now.Stubs = tidemark.Message{Role: whole.Message.Role, Content: content}, whole.Stubs+1
+	now.Message = tidemark.Message{Role: whole.Message.Role, Content: content}
+	now.Stubs++
 	now.Tokens = tidemark.Estimate(now.Message)
 	d.changed[i] = &now
 	d.set(i, now.Tokens)

@@ -156,7 +156,7 @@ func episodeItem(it *Item, stays bool) episodes.Item {
 
 // episodeEdits are the edits of a plan.
 func episodeEdits(items []Item, p episodes.Plan) []tidemark.Edit {
-	out := make([]tidemark.Edit, 0, len(p.Runs)+len(p.Blocks))
+	out := make([]tidemark.Edit, 0, max(len(p.Runs), len(p.Blocks)))
 	for _, r := range p.Runs {
 		e := tidemark.Edit{From: items[r.From].From, To: items[r.To].To, Data: r.Data()}
 		if r.Text != "" {

@@ -65,10 +65,7 @@ func appendAll(list, more []string) []string {
 		}
 		list = append(list, s)
 	}
-	if n := len(list) - maxIndexed; n > 0 {
-		list = slices.Delete(list, 0, n)
-	}
-	return list
+	return list[max(len(list)-maxIndexed, 0):]
 }
 
 // Gather makes the mechanical part of a summary from the items of a span and the digest before.

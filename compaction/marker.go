@@ -83,7 +83,7 @@ func MarkerOf(e tidemark.Edit) (Marker, bool) {
 	var d struct {
 		Marker *Marker `json:"marker"`
 	}
-	if len(e.Data) == 0 || json.Unmarshal(e.Data, &d) != nil || d.Marker == nil {
+	if json.Unmarshal(e.Data, &d) != nil || d.Marker == nil {
 		return Marker{}, false
 	}
 	return *d.Marker, true

@@ -143,6 +143,7 @@ type paged struct {
 	held  map[tidemark.EntryID][]int
 	moved map[int][]int // by message, for those that were read when some block was out: of which block each of theirs is, from 0
 	rows  []int64       // overlays of the stubs in it, one for each stub, in order
+	left  int           // how many of them were put out
 }
 
 func (p *Paging) options(v View, b Budget) paging.Options {
@@ -215,7 +216,7 @@ func (h *paged) continues(v View) bool {
 func (h *paged) catchUp() error {
 	for {
 		from, to := len(h.ids), h.asks(len(h.ids))
-		if to < 0 || to == from && h.asked == to {
+		if to < 0 || to == from {
 			return nil
 		}
 		var step paging.Step
@@ -258,9 +259,10 @@ func (h *paged) catchUp() error {
 // anew.
 func (h *paged) leave(until int64) {
 	n, _ := slices.BinarySearch(h.rows, until+1)
-	if n == len(h.pager.Stubs()) {
+	if n == h.left { // no more than the last time
 		return
 	}
+	h.left = n
 	h.pager.Leave(func(g *paging.Page) bool {
 		s := h.stub(g)
 		return s != nil && s.Row <= until
@@ -399,10 +401,8 @@ func (h *paged) stub(g *paging.Page) *Stubbed {
 // what another strategy put there, and what could not be given back or would take no less room.
 func (h *paged) holds(g *paging.Page) bool {
 	it := &h.items[g.Message]
-	if it.Pinned || it.Span() || slices.Contains(h.held[it.ID], h.block(g)+1) {
-		return h.stub(g) == nil
-	}
-	if it.stubbed(h.block(g)+1) != nil {
+	block := h.block(g) + 1
+	if it.Pinned || it.Span() || it.stubbed(block) != nil || slices.Contains(h.held[it.ID], block) {
 		return h.stub(g) == nil
 	}
 	return h.stays(it, g)
@@ -419,14 +419,12 @@ func (h *paged) edits() []tidemark.Edit {
 		if g.Message >= from || h.standing(g) < 0 || h.holds(g) {
 			continue
 		}
-		e, ok := h.edit(it, g)
-		if !ok {
-			continue
+		if e, ok := h.edit(it, g); ok {
+			if size += len(e.Data) + len(e.Blocks[0].AppendJSON(nil)); size > pagedBytes {
+				break
+			}
+			out = append(out, e)
 		}
-		if size += len(e.Data) + len(e.Blocks[0].AppendJSON(nil)); size > pagedBytes && len(out) > 0 {
-			break
-		}
-		out = append(out, e)
 	}
 	return out
 }

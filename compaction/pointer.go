@@ -1,6 +1,7 @@
 package compaction
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"slices"
@@ -235,7 +236,7 @@ func spans(items []Item, lines bool) (behind int, marks []mark) {
 			last = max(last, it.Last)
 		}
 	}
-	for i := len(items) - 1; i >= 0 && last > 0; i-- {
+	for i := len(items) - 1; i >= 0; i-- {
 		if items[i].Seq <= last {
 			behind = i + 1
 			break
@@ -395,7 +396,7 @@ func isPointer(it *Item, b tidemark.Block) bool {
 		return false
 	}
 	if b.Type == tidemark.TypeToolUse {
-		return strings.HasPrefix(string(b.Input[:min(len(b.Input), 11)]), `{"evicted":`)
+		return bytes.HasPrefix(b.Input, []byte(`{"evicted":`))
 	}
 	return b.Type == tidemark.TypeToolResult && len(b.Content) == 1 && strings.HasPrefix(b.Content[0].Text, pointerMark)
 }

@@ -49,7 +49,7 @@ func fitLines(lines []string, chars int, last bool) string {
 		}
 	}
 	if len(out) == 1 {
-		width = chars - 1
+		width = chars
 	}
 	for i, l := range out {
 		out[i] = cutLine(l, width)
@@ -121,15 +121,12 @@ func lastLines(text string, sniff int) []string {
 		}
 	}
 	var lines []string
-	for len(lines) < tailLines {
+	for len(lines) < tailLines && text != "" {
 		i := strings.LastIndexByte(text, '\n')
 		if l := text[i+1:]; strings.TrimSpace(l) != "" {
 			lines = append(lines, l)
 		}
-		if i < 0 {
-			break
-		}
-		text = text[:i]
+		text = text[:max(i, 0)]
 	}
 	slices.Reverse(lines)
 	return lines

@@ -119,7 +119,7 @@ func (p *jsonLook) scalar() bool {
 		end++
 	}
 	word := p.in[p.at:end]
-	ok := word == "true" || word == "false" || word == "null" || strings.Trim(word, "+-.0123456789eE") == "" && strings.LastIndexByte(word, '-') <= strings.LastIndexAny(word, "eE")+1
+	ok := word == "true" || word == "false" || word == "null" || word != "" && strings.Trim(word, "+-.0123456789eE") == "" && strings.LastIndexByte(word, '-') <= strings.LastIndexAny(word, "eE")+1
 	if end == len(p.in) && p.cut && len(word) < 40 {
 		p.at = end
 		return false

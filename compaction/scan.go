@@ -92,12 +92,12 @@ func pathMatch() func(s string, i int) int {
 	notPath, notFile := 0, 0 // no match begins before these
 	return func(s string, i int) int {
 		if i >= notPath {
-			if end := extended(s, i); end > 0 {
+			if end := extended(s, i); end > i {
 				return end
 			}
 			notPath = run(s, i, isPath)
 		}
-		if end := absolute(s, i); end > 0 {
+		if end := absolute(s, i); end > i {
 			return end
 		}
 		if i < notFile || !edge(s, i) {
@@ -167,7 +167,7 @@ func idMatch(s string, i int) int {
 	if !at(s, i, isWord) || !edge(s, i) {
 		return 0
 	}
-	if end := uuid(s, i); end > 0 {
+	if end := uuid(s, i); end > i {
 		return end
 	}
 	if end := run(s, i, isHex); end-i >= 7 && end-i <= 40 && edge(s, end) {
@@ -217,7 +217,7 @@ func version(s string, i int) int {
 
 // numberMatch matches numbers of two digits and more with currency and unit, and times of day.
 //
-//	(?:[$€£]\s?)?\b\d[\d,.]*\d(?:\s?(?:%|ms|…))? | \b\d{1,2}:\d{2}\b
+//	\b\d{1,2}:\d{2}\b | (?:[$€£]\s?)?\b\d[\d,.]*\d(?:\s?(?:%|ms|…))?
 func numberMatch(s string, i int) int {
 	first := i
 	for _, c := range []string{"$", "€", "£"} {
@@ -231,13 +231,14 @@ func numberMatch(s string, i int) int {
 	if !at(s, first, isDigit) || !edge(s, first) {
 		return 0
 	}
-	end := run(s, first, func(c byte) bool { return isDigit(c) || c == ',' || c == '.' })
+	end := run(s, first, isDigit)
+	if first == i && end-first <= 2 && end < len(s) && s[end] == ':' && run(s, end+1, isDigit) == end+3 && edge(s, end+3) {
+		return end + 3
+	}
+	end = run(s, end, func(c byte) bool { return isDigit(c) || c == ',' || c == '.' })
 	end = first + len(strings.TrimRight(s[first:end], ",."))
 	if end-first >= 2 {
 		return unit(s, end)
-	}
-	if first == i && end < len(s) && s[end] == ':' && run(s, end+1, isDigit) == end+3 && edge(s, end+3) {
-		return end + 3
 	}
 	return 0
 }

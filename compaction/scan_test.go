@@ -13,7 +13,7 @@ var (
 	urlRE      = regexp.MustCompile(`https?://[^\s"'<>)\]}]+`)
 	pathRE     = regexp.MustCompile(`(?:[\w.@~-]*/)+[\w.@-]+\.\w{1,8}\b|(?:/[\w.@-]+){2,}|\b[\w-]+\.(?:go|ts|tsx|js|py|rs|md|json|toml|yaml|yml|sql|sh|ex|exs|html|css|txt|csv)\b`)
 	idRE       = regexp.MustCompile(`\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b|\b[0-9a-f]{7,40}\b|\b[A-Z]{2,10}-\d+\b|(?:^|\s)#\d+\b|\bv?\d+\.\d+\.\d+[\w.-]*`)
-	numberRE   = regexp.MustCompile(`(?:[$€£]\s?)?\b\d[\d,.]*\d(?:\s?(?:%|ms|s|MB|GB|KB|kg|km|EUR|USD|tokens))?|\b\d{1,2}:\d{2}\b`)
+	numberRE   = regexp.MustCompile(`\b\d{1,2}:\d{2}\b|(?:[$€£]\s?)?\b\d[\d,.]*\d(?:\s?(?:%|ms|s|MB|GB|KB|kg|km|EUR|USD|tokens))?`)
 	errorRE    = regexp.MustCompile(`(?i)\b(?:error|panic|fatal|exception|failed|cannot|undefined|denied|refused|timed? ?out)\b`)
 	foldedLate = strings.NewReplacer("\u017f", "s", "\u212a", "k") // (?i) takes them for ASCII, the scanners do not
 )
@@ -56,7 +56,7 @@ var scanned = []string{
 	"-y.go x-y.go", "/a/b/", "/a/b/c.d/", "..a/b..c.", "a/b.c_d-e.f", "@x/y.z", "/.a/.b", "a/b.12345678 a/b.123456789",
 	"123e4567-e89b-12d3-a456-426614174000", "123e4567-e89b-12d3-a456-4266141740000", "abcdef0", "abcdef", strings.Repeat("a", 40), strings.Repeat("a", 41), "deadbeefg",
 	"ABC-12 A-1 ABCDEFGHIJK-1 AB-1x", "#12 a#1 #12x", " #1", "\n\n#1", "1.2.3 v1.2.3-rc.1 v1.2 1.2.3. vv1.2.3 1.2.3é",
-	"$ 12.50 €5 £10,000. 3 kg 12 kg 12kg 10s20 9:30 12:34 12:345 1:23:45 x12 10 sec 1,,, ,12, 12..3 10\n%", "$\n12", "$ 9:30 $9:30",
+	"$ 12.50 €5 £10,000. 3 kg 12 kg 12kg 10s20 9:30 12:34 12:345 1:23:45 x12 10 sec 1,,, ,12, 12..3 10\n%", "$\n12", "$ 9:30 $9:30", "112:30 1234:56 10:30 10:3 10:300 1,0:30 x10:30",
 	"Error: x", "errors", "time out", "timed  out", "timed out", "TIMEOUT", "time outs", "refused.", "timed_out", "xtime out",
 	"<summary>a</summary>b</summary>", "<summary></summary>", "</summary><summary>", "<summary>a<summary>b</summary>",
 }

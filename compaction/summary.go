@@ -30,7 +30,7 @@ func (s Summary) Plan(v View, b Budget) []tidemark.Edit {
 	short, left := shorten(v, b)
 	if s.Asked {
 		left = v // what is summarised need not be shortened
-	} else if len(short) > 0 && !b.Over(left) && left.Size+b.minGain(v) <= v.Size {
+	} else if !b.Over(left) && left.Size+b.minGain(v) <= v.Size {
 		return short
 	}
 	covered, ok := cover(left, b)
@@ -249,7 +249,7 @@ type Said struct {
 // PreviousDigest returns the digest of the summary at the head of a span, if there is one.
 func PreviousDigest(edit tidemark.Edit) (Digest, bool) {
 	var d Digest
-	if len(edit.Data) == 0 || json.Unmarshal(edit.Data, &d) != nil {
+	if json.Unmarshal(edit.Data, &d) != nil {
 		return Digest{}, false
 	}
 	return d, true

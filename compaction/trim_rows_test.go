@@ -2,6 +2,7 @@ package compaction
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/tidemark-ai/tidemark"
@@ -50,4 +51,34 @@ func encoded(t *testing.T, v any) []byte {
 		t.Fatal(err)
 	}
 	return raw
+}
+
+// TestTrimRowBound: the edits of one overlay fill it to the byte, and each overlay is filled anew.
+func TestTrimRowBound(t *testing.T) {
+	edit := func(n int) tidemark.Edit { // of so many bytes
+		e := tidemark.Edit{From: "e", Block: 1, Blocks: []tidemark.Block{tidemark.Text("")}}
+		e.Blocks[0].Text = strings.Repeat("x", n-len(encoded(t, e)))
+		return e
+	}
+	const half = trimRow / 2
+	for _, row := range []struct {
+		sizes []int
+		want  string // how many edits each has
+	}{{[]int{half, half}, "[2]"}, {[]int{half, half + 1}, "[1 1]"}, {[]int{half, half + 1, half - 1}, "[1 2]"}, {[]int{half, half + 1, half, 100}, "[1 1 2]"}, {[]int{trimRow + 1, 100}, "[1 1]"}} {
+		var edits []tidemark.Edit
+		for _, n := range row.sizes {
+			edits = append(edits, edit(n))
+		}
+		out, err := trimRows(edits, TrimMetrics{Before: 9, After: 5})
+		var got []int
+		for i, o := range out {
+			got = append(got, len(o.Edits))
+			if (o.After == 5) != (i == 0) {
+				t.Errorf("%v: overlay %d comes to %d", row.sizes, i, o.After)
+			}
+		}
+		if err != nil || fmt.Sprint(got) != row.want {
+			t.Errorf("%v: %v, %v, want %s", row.sizes, got, err, row.want)
+		}
+	}
 }

@@ -140,7 +140,7 @@ func (p *trimming) result(b *tidemark.Block, handle string) (*tidemark.Block, *T
 // bareResult is the result of a tool with notes in the place of its images and documents, nil for one without any. The
 // first says how to have it back.
 func bareResult(b *tidemark.Block, back string) *tidemark.Block {
-	raw, media := []byte{'['}, 0
+	raw, found := []byte{'['}, false
 	for i := range b.Content {
 		if i > 0 {
 			raw = append(raw, ',')
@@ -151,9 +151,9 @@ func bareResult(b *tidemark.Block, back string) *tidemark.Block {
 			continue
 		}
 		raw = tidemark.Text(bracket(mediaName(c), back)).AppendJSON(raw)
-		back, media = "", media+1 // it is of the whole result
+		back, found = "", true // it is of the whole result
 	}
-	if media == 0 {
+	if !found {
 		return nil
 	}
 	return withValue(b, "content", append(raw, ']'))
@@ -272,16 +272,17 @@ const fieldsWithin = 1 << 10
 // pictureSize reads width and height of an image of inline data, zeros where its first bytes do not tell.
 func pictureSize(b *tidemark.Block) (width, height int) {
 	if b.Type != tidemark.TypeImage {
-		return 0, 0
+		return width, height
 	}
 	raw := b.Raw()
-	at := bytes.Index(raw[:min(len(raw), fieldsWithin)], []byte(`"data"`))
-	if at < 0 {
-		return 0, 0
+	const data = `"data"`
+	before, _, ok := bytes.Cut(raw[:min(len(raw), fieldsWithin)], []byte(data))
+	if !ok {
+		return width, height
 	}
-	raw = bytes.TrimLeft(raw[at+len(`"data"`):], " \t:")
+	raw = bytes.TrimLeft(raw[len(before)+len(data):], " \t:")
 	if len(raw) == 0 || raw[0] != '"' {
-		return 0, 0
+		return width, height
 	}
 	raw = raw[1:min(len(raw), 2*picture.HeadBytes)]
 	if end := bytes.IndexByte(raw, '"'); end >= 0 {

@@ -215,7 +215,7 @@ func (c Gap) Left() int { return c.Of - c.Head - c.Tail }
 
 // GapOf returns what an edit left out of a block that was to be sent whole; ok is false for any other edit.
 func GapOf(e tidemark.Edit) (c Gap, ok bool) {
-	if e.Block == 0 || len(e.Data) == 0 || json.Unmarshal(e.Data, &c) != nil {
+	if e.Block == 0 || json.Unmarshal(e.Data, &c) != nil {
 		return Gap{}, false
 	}
 	return c, c.Of > 0 && c.Left() > 0 || c.Media > 0
@@ -282,7 +282,7 @@ func (l *long) edit(most tidemark.Tokens, bytes int) (tidemark.Edit, bool) {
 		b := l.with(h + leftOut(c.Left(), of, string(l.item.ID)) + t)
 		if tidemark.EstimateBlock(b) <= most || keep < 100 {
 			data, err := json.Marshal(c)
-			return tidemark.Edit{From: l.item.From, Block: l.item.Block(l.at), Blocks: []tidemark.Block{b}, Data: data}, err == nil && c.Left() > 0
+			return tidemark.Edit{From: l.item.From, Block: l.item.Block(l.at), Blocks: []tidemark.Block{b}, Data: data}, err == nil
 		}
 	}
 }

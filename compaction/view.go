@@ -195,7 +195,7 @@ func (v View) Messages() []tidemark.Message {
 	var out []tidemark.Message
 	var held []tidemark.Block // of system messages that have no place yet
 	for _, i := range v.Items {
-		content := sendable(i.Message.Content)
+		content, same := sendable(i.Message.Content)
 		switch i.Message.Role {
 		case tidemark.User, tidemark.Assistant:
 		case tidemark.System:
@@ -218,7 +218,7 @@ func (v View) Messages() []tidemark.Message {
 		}
 		if n := len(out); n > 0 && out[n-1].Role == i.Message.Role {
 			out[n-1] = tidemark.Message{Role: i.Message.Role, Content: slices.Concat(out[n-1].Content, content)}
-		} else if len(content) == len(i.Message.Content) {
+		} else if same {
 			out = append(out, i.Message)
 		} else {
 			out = append(out, tidemark.Message{Role: i.Message.Role, Content: content})
@@ -270,21 +270,21 @@ func thinks(b tidemark.Block) bool {
 }
 
 // sendable drops empty texts, which the API refuses, and shows what is in a block without a type, which it does not know;
-// it copies only when there are any.
-func sendable(blocks []tidemark.Block) []tidemark.Block {
+// same says that there were none, and the blocks are those that came.
+func sendable(blocks []tidemark.Block) (out []tidemark.Block, same bool) {
 	odd := func(b tidemark.Block) bool {
 		return b.Type == "" || b.Type == tidemark.TypeText && strings.TrimSpace(b.Text) == ""
 	}
 	if !slices.ContainsFunc(blocks, odd) {
-		return blocks
+		return blocks, true
 	}
-	out := slices.Clone(blocks)
+	out = slices.Clone(blocks)
 	for i, b := range out {
 		if b.Type == "" {
 			out[i] = tidemark.Text(string(b.Raw()))
 		}
 	}
-	return slices.DeleteFunc(out, odd)
+	return slices.DeleteFunc(out, odd), false
 }
 
 // pair repairs calls and results over merged messages.
