@@ -21,10 +21,7 @@ func (w *writer) answer(a added, l jsonscan.Line) []byte {
 		var m jsonscan.Member
 		for s.Next(&m) {
 			name := string(nameOf(&m))
-			v, ok := w.skip(s, &m, nil)
-			if !ok {
-				break
-			}
+			v, _ := w.skip(s, &m, nil) // the line was scanned before
 			if v.size() <= maxText && v.kind != '{' && v.kind != '[' {
 				found[name] = w.raw(v.span)
 			}
@@ -34,7 +31,7 @@ func (w *writer) answer(a added, l jsonscan.Line) []byte {
 	if heir := w.heirs[a.uuid]; heir != nil {
 		parent = heir
 	}
-	if len(parent) < 2 || parent[0] != '"' {
+	if len(parent) <= len(`""`) || parent[0] != '"' {
 		parent = []byte("null")
 	}
 	id := w.at(a.id)
@@ -51,7 +48,9 @@ func (w *writer) answer(a added, l jsonscan.Line) []byte {
 	}
 	b = fmt.Appendf(b, `,"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":%s,"content":"%s","is_error":true}]},"uuid":"%s"}`+"\n",
 		id, noResult, uuid)
-	w.after.chars += int64(len(noResult))
+	if w.h.flags&isSide == 0 {
+		w.after.chars += int64(len(noResult))
+	}
 	if l.Raw[len(l.Raw)-1] != '\n' { // the end of the log
 		b = append([]byte{'\n'}, b[:len(b)-1]...)
 	}

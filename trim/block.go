@@ -9,11 +9,6 @@ import (
 	"github.com/tidemark-ai/tidemark/internal/jsonscan"
 )
 
-// elements follows the elements of a list of content.
-type elements struct {
-	running bool // elements that stay have begun
-}
-
 // blockFields is what the members of a block say, while it is read.
 type blockFields struct {
 	typ, id, name, input, content, callID, text, thinking, data value
@@ -48,15 +43,15 @@ func (p *parser) element(s *jsonscan.Scanner, el *jsonscan.Member) bool {
 	switch string(p.word(b.typ)) {
 	case "text":
 		if b.text.empty() {
-			p.special(op{kind: opEmpty, span: at, prev: prev})
+			p.put(op{kind: opEmpty, span: at, prev: prev})
 			break
 		}
 		p.stays(at.from)
 		p.weigh(p.textOf(b.text))
 	case "thinking":
-		p.special(op{kind: opThink, span: at, prev: prev, chars: p.textOf(b.thinking)})
+		p.put(op{kind: opThink, span: at, prev: prev, chars: p.textOf(b.thinking)})
 	case "redacted_thinking":
-		p.special(op{kind: opThink, span: at, prev: prev, chars: p.textOf(b.data)})
+		p.put(op{kind: opThink, span: at, prev: prev, chars: p.textOf(b.data)})
 	case "tool_result":
 		p.result(at, prev, &b)
 	case "tool_use":
@@ -171,15 +166,10 @@ func (p *parser) inputOf(s *jsonscan.Scanner, of *jsonscan.Member, best *value) 
 
 // stays notes that an element stays in any case.
 func (p *parser) stays(at int64) {
-	if !p.el.running {
-		p.el.running = true
+	if !p.stay {
+		p.stay = true
 		p.put(op{kind: opKept, span: span{at, at}})
 	}
-}
-
-func (p *parser) special(o op) {
-	p.el.running = false
-	p.put(o)
 }
 
 // weigh adds to what stays in the conversation in any case.
@@ -221,11 +211,11 @@ func (p *parser) call(at span, prev int64, b *blockFields) {
 		o.chars = int64(tidemark.UTF16LenJSON(p.raw(b.input.span)))
 	}
 	o.label = p.label(b)
-	p.special(o)
+	p.put(o)
 	if b.input.kind == '{' && b.input.size() > p.threshold {
 		before := p.cutInputs
 		p.sub.Reset(p.raw(b.input.span), b.input.from)
-		p.leaves(&p.sub, formInput, 0)
+		p.leaves(&p.sub, formInput, p.threshold)
 		if p.cutInputs > before {
 			p.m.ToolUseInputsStubbed++
 		}
@@ -282,14 +272,14 @@ func (p *parser) result(at span, prev int64, b *blockFields) {
 	switch c.kind {
 	case '"':
 		o.chars = p.textOf(c)
-		p.special(o)
+		p.put(o)
 		if o.chars > p.threshold && !p.note(c) {
 			p.put(op{kind: opStub, form: formResult, span: c.span, n: o.chars, chars: o.chars})
 		}
 	case '[':
 		n := b.list.chars
 		o.chars = n - b.list.pictures
-		p.special(o)
+		p.put(o)
 		switch {
 		case n > p.threshold || len(p.pictures) > maxPictures:
 			p.put(op{kind: opStub, form: formList, span: c.span, n: n, chars: o.chars, many: b.list.many, files: b.list.files,
@@ -301,7 +291,7 @@ func (p *parser) result(at span, prev int64, b *blockFields) {
 			}
 		}
 	default:
-		p.special(o)
+		p.put(o)
 	}
 }
 

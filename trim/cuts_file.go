@@ -72,24 +72,15 @@ func (j Job) places(in fs.FileInfo) (out, cuts *place.File, err error) {
 	}
 	o := place.Options{Mode: in.Mode().Perm(), Replace: j.Replace, Never: append([]place.Named{{Name: j.In.Name(), File: in}}, j.Never...)}
 	if j.Out != "" {
-		o.Not = other(j.Cuts)
 		if out, err = place.Open(j.Out, o); err != nil {
 			return nil, nil, err
 		}
 	}
 	if j.Cuts != "" {
-		o.Not, o.Keep = other(j.Out), j.Out != ""
+		o.Not, o.Keep = []string{j.Out}, j.Out != ""
 		cuts, err = place.Open(j.Cuts, o)
 	}
 	return out, cuts, err
-}
-
-// other is what one place must not be, of the other one.
-func other(path string) []string {
-	if path == "" {
-		return nil
-	}
-	return []string{path}
 }
 
 // sameFolderEntry reports whether two paths name one file that is not there yet.

@@ -251,3 +251,96 @@ func TestJobNever(t *testing.T) {
 		}
 	}
 }
+
+// A trim of a file reads it through who watches, by the threshold that holds, and says when it was.
+func TestJobTrims(t *testing.T) {
+	j, dir, _ := jobFor(t, 0)
+	log := called("t1", "Bash", `{"command":"ls"}`) + "\n" + result("t1", `"`+long(60)+`"`) + "\n" + result("t9", `"`+long(60)+`"`) + "\n"
+	writeFile(t, j.In.Name(), log, 0o600)
+	watched := false
+	j.trim, j.Now, j.Threshold, j.Watch = nil, nil, 10, func(in io.ReaderAt) io.ReaderAt {
+		watched = true
+		return in
+	}
+	began := time.Now().Truncate(time.Second)
+	m, err := j.Run(t.Context())
+	if err != nil || m.OriginalBytes != int64(len(log)) || m.ToolResultsStubbed != 1 || m.OrphansRemoved != 1 || !watched || names(t, dir) != "log out out.cuts" {
+		t.Fatalf("%v, %+v, watched: %t, left %s", err, m, watched, names(t, dir))
+	}
+	f := openCuts(t, []byte(readText(t, j.Cuts)))
+	if facts := f.Facts(); facts.Threshold != MinThreshold || facts.Cuts != 2 || facts.Bytes != int64(len(log)) || facts.Trimmed != m.TrimmedBytes || facts.At.Before(began) {
+		t.Errorf("%+v", facts)
+	}
+	back, u, err := untrimBytes([]byte(readText(t, j.Out)), f)
+	if err != nil || string(back) != log || u.Cuts != 2 {
+		t.Errorf("%v, %+v, %s", err, u, back)
+	}
+	for asked, want := range map[int]int{0: DefaultThreshold, 1: MinThreshold, MinThreshold: MinThreshold, MinThreshold + 1: MinThreshold + 1, 600: 600} {
+		if got := (Options{Threshold: asked}).Effective(); got != want {
+			t.Errorf("%d: %d", asked, got)
+		}
+	}
+}
+
+// What is no log is told as what it is, and so is a place that is none.
+func TestJobNoLog(t *testing.T) {
+	j, dir, _ := jobFor(t, 100)
+	folder, err := os.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := j.In
+	j.In = folder
+	if _, err := j.Run(t.Context()); !errors.Is(err, tidemark.ErrInvalid) || err.Error() != "read log: it is no file: "+tidemark.ErrInvalid.Error() {
+		t.Errorf("a folder: %v", err)
+	}
+	if err := folder.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := j.Run(t.Context()); !errors.Is(err, fs.ErrClosed) || !strings.HasPrefix(err.Error(), "read log: ") {
+		t.Errorf("a closed file: %v", err)
+	}
+	j.In, j.Out, j.Cuts, j.To = file, "", ".", io.Discard
+	t.Chdir(dir)
+	if _, err := j.Run(t.Context()); !errors.Is(err, tidemark.ErrInvalid) || strings.Contains(err.Error(), "one file") {
+		t.Errorf("a folder for the cuts: %v", err)
+	}
+	j.Out, j.Cuts = filepath.Join("missing", "out"), "out"
+	if _, err := j.Run(t.Context()); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a folder that is missing: %v", err)
+	}
+	if got := names(t, dir); got != "log" {
+		t.Errorf("left: %s", got)
+	}
+}
+
+// The trimmed log and its cuts are two files, whatever they are called.
+func TestJobLinkedPlaces(t *testing.T) {
+	j, dir, _ := jobFor(t, 1_000)
+	writeFile(t, j.Out, "old", 0o600)
+	if err := os.Link(j.Out, j.Cuts); err != nil {
+		t.Skip(err)
+	}
+	j.Replace = true
+	if _, err := j.Run(t.Context()); !errors.Is(err, tidemark.ErrInvalid) || names(t, dir) != "log out out.cuts" || readText(t, j.Out) != "old" {
+		t.Errorf("%v, left %s", err, names(t, dir))
+	}
+}
+
+// A trim whose cuts lose their place keeps the trimmed log that was there.
+func TestJobCutsFail(t *testing.T) {
+	j, dir, _ := jobFor(t, 1_000)
+	writeFile(t, j.Out, "old", 0o600)
+	sub := filepath.Join(dir, "cuts")
+	if err := os.Mkdir(sub, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	j.Cuts, j.Replace = filepath.Join(sub, "out.cuts"), true
+	j.trim = func(ctx context.Context, in io.ReaderAt, size int64, out io.Writer, cuts Sink, o Options) (Metrics, error) {
+		m, err := randomTrim(ctx, in, size, out, cuts, o)
+		return m, errors.Join(err, os.RemoveAll(sub))
+	}
+	if _, err := j.Run(t.Context()); !errors.Is(err, fs.ErrNotExist) || names(t, dir) != "log out" || readText(t, j.Out) != "old" {
+		t.Errorf("%v, left %s", err, names(t, dir))
+	}
+}

@@ -72,7 +72,7 @@ func (f *CutsFile) readHead(r io.ReaderAt, size int64) (int64, error) {
 		return 0, noEOF(err)
 	}
 	n := bytes.IndexByte(buf, '\n') + 1
-	if n == 0 || json.Unmarshal(buf[:n], &f.head) != nil || f.head.Format != cutsFormat {
+	if json.Unmarshal(buf[:n], &f.head) != nil || f.head.Format != cutsFormat {
 		return 0, fmt.Errorf("this is no cuts file: %w", tidemark.ErrInvalid)
 	}
 	if f.head.Version != cutsVersion {
@@ -160,7 +160,6 @@ func (c *cursor) next() (o Original, err error) {
 	if err := c.z.Skip(c.body.left); err != nil {
 		return o, err
 	}
-	c.body.left = 0
 	tag, err := c.z.ReadByte()
 	if err != nil {
 		return o, err

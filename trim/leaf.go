@@ -14,7 +14,7 @@ func (p *parser) copies(s *jsonscan.Scanner, m *jsonscan.Member, which part) boo
 	p.put(op{kind: opOpen, part: which})
 	p.saved = 0
 	before := p.cutLeaves
-	if !p.leaves(s, formCopy, 0) {
+	if !p.leaves(s, formCopy, p.threshold) {
 		return false
 	}
 	p.put(op{kind: opClose})
@@ -32,7 +32,7 @@ func (p *parser) copies(s *jsonscan.Scanner, m *jsonscan.Member, which part) boo
 // that a second trim finds nothing to cut.
 const stubBytes = 64
 
-// leaves scans a value and cuts the long strings in it.
+// leaves scans a value and cuts the long strings in it; of a value that is a string, limit says what is long.
 func (p *parser) leaves(s *jsonscan.Scanner, f form, limit int64) bool {
 	switch s.Space() {
 	case '"':
@@ -41,7 +41,7 @@ func (p *parser) leaves(s *jsonscan.Scanner, f form, limit int64) bool {
 			return false
 		}
 		v.to = s.Pos()
-		p.leaf(v, f, max(limit, p.threshold))
+		p.leaf(v, f, limit)
 		return true
 	case '[', '{':
 	default:
@@ -52,7 +52,7 @@ func (p *parser) leaves(s *jsonscan.Scanner, f form, limit int64) bool {
 	}
 	var m jsonscan.Member
 	for s.Next(&m) {
-		limit := int64(0)
+		limit := p.threshold
 		if f == formInput {
 			limit = int64(calls.Most(nameOf(&m), s.Depth(), int(p.threshold)))
 		}
@@ -97,7 +97,7 @@ func (p *parser) attached(s *jsonscan.Scanner, element bool) bool {
 	if c != '[' && c != '{' {
 		return s.Value()
 	}
-	at := span{from: s.Pos()}
+	at, before := span{from: s.Pos()}, len(p.ops)
 	if !s.Open() {
 		return false
 	}
@@ -122,14 +122,12 @@ func (p *parser) attached(s *jsonscan.Scanner, element bool) bool {
 			return false
 		}
 	}
-	if s.Err != nil || !element || c != '{' || len(p.ops) > 0 && p.ops[len(p.ops)-1].from > at.from {
-		return s.Err == nil
-	}
 	at.to = s.Pos()
-	if t := string(p.word(b.typ)); t == "image" || t == "document" {
+	if t := string(p.word(b.typ)); element && s.Err == nil && (t == "image" || t == "document") {
 		if pic, ok := p.picture(at, &b); ok {
+			p.ops = p.ops[:before] // what stands in it goes with it
 			p.putPicture(pic)
 		}
 	}
-	return true
+	return s.Err == nil
 }

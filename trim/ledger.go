@@ -107,7 +107,7 @@ func (l *ledger) chainOf(f *fact) *chain {
 		ch = l.chains[key]
 	}
 	if ch == nil {
-		ch = &chain{key: key, last: -1}
+		ch = &chain{key: key}
 		l.chains[key] = ch
 	}
 	return ch
@@ -190,10 +190,8 @@ func (l *ledger) message(f *fact) bool {
 	if last < 0 || ch.role != role {
 		at = last + 1
 	}
-	if f.id != 0 {
-		if known, ok := l.ids[ch.mix(f.id)]; ok {
-			at = known
-		}
+	if known, ok := l.ids[ch.mix(f.id)]; ok {
+		at = known
 	}
 	text, result, calls := f.flags&hasString != 0, false, false
 	stays := text
@@ -235,9 +233,6 @@ func (l *ledger) message(f *fact) bool {
 // answers reports whether a result belongs to a call of a message that has none yet, and gives it. Before the first
 // message stands the last of those that a compaction kept, which may have been in the middle of a loop.
 func (l *ledger) answers(ch *chain, hash uint64, message int32) bool {
-	if hash == 0 {
-		return false
-	}
 	if kept := l.chains[^ch.key]; message < 0 && kept != nil {
 		ch, message = kept, kept.last
 	}
@@ -260,7 +255,7 @@ func (l *ledger) stand(ch *chain, f *fact, at, last int32) {
 	}
 	if f.id != 0 {
 		if _, known := l.ids[ch.mix(f.id)]; !known {
-			l.ids[ch.mix(f.id)] = max(at, 0)
+			l.ids[ch.mix(f.id)] = at
 		}
 	}
 }

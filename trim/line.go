@@ -14,17 +14,22 @@ type parser struct {
 	sub       jsonscan.Scanner // of a part of it that is scanned once more
 	ops       []op
 	h         head
-	lists     int   // of content, in this line
 	unread    int64 // the number of the last line that was not read
 	m         Metrics
 	pictures  []picture
-	el        elements
+	stay      bool // in the list of content at hand, elements that stay have begun
+	inLine
 
 	cutInputs, cutLeaves int64 // strings, in all
 	imagesIn             int64 // pictures that went with the results they were in
 	saved                int64 // bytes, of the copy at hand
-	copied               byte  // bits of the parts of the line in which something was cut
-	whole                [partList]span
+}
+
+// inLine is what is noted of the line at hand.
+type inLine struct {
+	lists  int  // of content
+	copied byte // bits of the parts in which something was cut
+	whole  [partList]span
 }
 
 func (p *parser) put(o op) { p.ops = append(p.ops, o) }
@@ -49,7 +54,7 @@ type value struct {
 func (p *parser) parse(l jsonscan.Line) (f fields, ok bool) {
 	p.data, p.base, p.ops = l.Raw, l.From, p.ops[:0]
 	p.h = head{start: l.From, size: int64(len(l.Raw))}
-	p.lists, p.copied, p.whole = 0, 0, [partList]span{}
+	p.inLine = inLine{}
 	if blank(l.Raw) {
 		return f, false
 	}
@@ -263,7 +268,7 @@ func (p *parser) list(s *jsonscan.Scanner, m *jsonscan.Member, to *value) bool {
 	which := partList + part(p.lists)
 	p.lists = min(p.lists+1, maxLists)
 	p.put(op{kind: opOpen, part: which})
-	p.el = elements{}
+	p.stay = false
 	if !s.Open() {
 		return false
 	}
@@ -314,10 +319,8 @@ func (p *parser) judge(f *fields) {
 		p.m.UserMessages++
 	case "assistant":
 		p.m.AssistantResponses++
-		h.flags |= isAssistant
 	}
 	if (role != "user" && role != "assistant") || slices.Contains(notMessages, typ) {
-		h.flags &^= isAssistant
 		return
 	}
 	h.flags |= isMessage
@@ -330,8 +333,11 @@ func (p *parser) judge(f *fields) {
 	if truthy(p, f.meta) {
 		h.flags |= isMeta
 	}
-	if f.mid.kind == '"' && role == "assistant" {
-		h.id = p.id(f.mid.span)
+	if role == "assistant" {
+		h.flags |= isAssistant
+		if f.mid.kind == '"' {
+			h.id = p.id(f.mid.span)
+		}
 	}
 	if content.kind == '"' && !content.empty() {
 		h.flags |= hasString

@@ -56,8 +56,8 @@ func mediaType(raw []byte) string {
 func (p *parser) imageBlock(at span, b *blockFields) {
 	pic, ok := p.picture(at, b)
 	if !ok {
-		if b.text.kind != 0 {
-			p.weigh(p.textOf(b.text))
+		if string(p.word(b.source.typ)) == "text" { // a document in words
+			p.weigh(p.textOf(b.source.data))
 		}
 		return
 	}

@@ -91,6 +91,7 @@ func TestPictures(t *testing.T) {
 		"a string":              {`"[{}]"`, nil, 0},
 		"torn":                  {"[" + text, nil, 0},
 		"nothing":               {"", nil, 0},
+		"null":                  {"null", nil, 0},
 	} {
 		for way, read := range map[string]func(io.Reader) io.Reader{"whole": func(r io.Reader) io.Reader { return r }, "halves": iotest.HalfReader} {
 			var got []string
@@ -109,12 +110,15 @@ func TestPictures(t *testing.T) {
 			}
 		}
 	}
-	broken := errors.New("broken")
-	if _, err := Pictures(io.MultiReader(strings.NewReader("["+text), iotest.ErrReader(broken)), nil); !errors.Is(err, broken) {
+	lost := errors.New("lost")
+	if _, err := Pictures(io.MultiReader(strings.NewReader("["+text), iotest.ErrReader(lost)), nil); !errors.Is(err, lost) {
 		t.Errorf("got %v", err)
 	}
 	if err := (Picture{Handle: "ff"}).Write(strings.NewReader("AAAA"), io.Discard); err == nil {
 		t.Error("another picture was taken for it")
+	}
+	if err := (Picture{Kind: "image/png", Handle: beginOf("one")}).Write(strings.NewReader(pictureOf("image/png", "one")), &broken{err: lost}); !errors.Is(err, lost) || !strings.Contains(err.Error(), beginOf("one")) {
+		t.Errorf("full: %v", err)
 	}
 }
 
@@ -122,7 +126,7 @@ func TestPictures(t *testing.T) {
 func TestDecodedSize(t *testing.T) {
 	for n := range 10 {
 		text := coded(strings.Repeat("a", n))
-		for in, want := range map[string]int64{text: int64(n), "=": 0, "==": 0, "A=": 0, "AA": 1, "AAA": 2} {
+		for in, want := range map[string]int64{text: int64(n), "=": 0, "==": 0, "A=": 0, "AA": 1, "AAA": 2, "A===": 1} {
 			p := parser{source: source{data: []byte(`"` + in + `"`)}}
 			if got := p.decoded(span{0, int64(len(in) + 2)}); got != want {
 				t.Errorf("%q: %d bytes, want %d", in, got, want)

@@ -39,7 +39,7 @@ func (r *reading) preserved(boundary int64, said []byte) (facts []fact, err erro
 		named[nameHash(id)] = true
 	}
 	first, tail := nameHash(k.Segment.Head), nameHash(k.Segment.Tail)
-	if len(named) == 0 && (first == 0 || tail == 0) {
+	if len(named) == 0 && first == 0 {
 		return nil, nil
 	}
 	// One pass finds the ends of the segment: a segment without one of its ends names nothing.

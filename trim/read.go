@@ -93,6 +93,7 @@ type reading struct {
 	in   io.ReaderAt
 	size int64
 	most int // of a line; 0 is jsonscan.MaxLine
+	wide int // of the live part; 0 is maxLive
 }
 
 // lines calls visit for each line from one place up to another, until it reports false. Those that are longer than a
@@ -134,7 +135,7 @@ func (r *reading) look() (v live, err error) {
 		}
 		return true
 	})
-	if err == nil && v.kept != nil {
+	if err == nil {
 		v.facts, err = r.preserved(v.from, v.kept)
 	}
 	if err == nil {
@@ -153,7 +154,7 @@ func mayEnd(line []byte) bool {
 
 // each appends the facts of lines from one place up to another that are wanted.
 func (r *reading) each(from, to int64, want func(*head) bool, facts *[]fact) error {
-	full := false
+	full, most := false, cmp.Or(r.wide, maxLive)
 	err := r.lines(from, to, func(l jsonscan.Line) bool {
 		f, ok := r.parse(l)
 		if !ok || to < r.size && r.boundary(&f) || !want(&r.h) {
@@ -162,11 +163,11 @@ func (r *reading) each(from, to int64, want func(*head) bool, facts *[]fact) err
 		if one, ok := factOf(&r.h, r.ops); ok || r.h.flags&isKept != 0 {
 			*facts = append(*facts, one)
 		}
-		full = len(*facts) > maxLive
+		full = len(*facts) > most
 		return !full
 	})
 	if err == nil && full {
-		err = fmt.Errorf("know all messages of the log: more than %d lines: %w", maxLive, tidemark.ErrTooLarge)
+		err = fmt.Errorf("know all messages of the log: more than %d lines: %w", most, tidemark.ErrTooLarge)
 	}
 	return err
 }

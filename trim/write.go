@@ -73,9 +73,6 @@ func (w *writer) write(boundary int64) error {
 		}
 		return w.failed == nil
 	})
-	if err == nil && w.failed == nil && w.pos < w.size {
-		w.cut(span{w.pos, w.size}, nil, "")
-	}
 	if err == nil {
 		err = w.failed
 	}
@@ -85,7 +82,6 @@ func (w *writer) write(boundary int64) error {
 	m := &w.m
 	m.OriginalBytes = w.size
 	m.ImagesStripped += w.imagesIn
-	w.before.images += w.imagesIn
 	m.LiveTokensBefore, m.LiveTokensAfter = w.before.tokens(), w.after.tokens()
 	m.CallsRepaired = int64(len(w.l.added))
 	return err
@@ -94,11 +90,10 @@ func (w *writer) write(boundary int64) error {
 // line writes one line of which a fact is known.
 func (w *writer) line(f *fact) {
 	h := &w.h
-	h.flags |= f.flags & (isKept | isPinned)
 	if f.flags&isKept != 0 {
 		w.m.LinesPreserved++
 	}
-	e := edit{w: w, h: h, items: f.items, message: h.flags&isMessage != 0, pending: -1, main: h.flags&isSide == 0}
+	e := edit{w: w, h: h, items: f.items, message: h.flags&isMessage != 0, main: h.flags&isSide == 0}
 	if e.message {
 		e.ch = w.l.chainOf(f)
 		if f.goes {
@@ -185,7 +180,7 @@ type edit struct {
 	whole   bool   // the copies were replaced
 
 	stays   bool   // an element before stays
-	pending int64  // where elements that go begin, of which none before stays; -1 for none
+	pending int64  // where elements that go begin, of which none before stays; 0 for none
 	gone    int64  // where the last element that goes ends
 	result  uint64 // the call of the result at hand
 }
@@ -248,9 +243,9 @@ func (e *edit) op(o *op) {
 
 // keep is told where an element begins that stays.
 func (e *edit) keep(at int64) {
-	if e.pending >= 0 {
+	if e.pending > 0 {
 		e.w.cut(span{e.pending, at}, nil, "")
-		e.pending = -1
+		e.pending = 0
 	}
 	e.stays = true
 }
@@ -269,7 +264,7 @@ func (e *edit) element(o *op, stays bool) bool {
 		return true
 	case e.stays:
 		e.w.cut(span{o.prev, o.to}, nil, "")
-	case e.pending < 0:
+	case e.pending == 0:
 		e.pending = o.from
 	}
 	e.gone = o.to
@@ -291,6 +286,7 @@ func (e *edit) wholeUpTo(at int64) {
 func (e *edit) stub(o *op) {
 	w := e.w
 	var label []byte
+	pictures := o.many
 	switch o.form {
 	case formResult, formList:
 		w.m.ToolResultsStubbed++
@@ -301,7 +297,10 @@ func (e *edit) stub(o *op) {
 		}
 	case formImage, formDocument:
 		w.m.ImagesStripped++
-		w.before.images++
+		pictures = 1
+	}
+	if e.main {
+		w.before.images += pictures
 	}
 	put := w.replace(o, label)
 	if e.message && e.main && o.form != formCopy {
