@@ -282,7 +282,7 @@ func TestPutWhole(t *testing.T) {
 	}
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
-			i := archive.Info{Key: archive.WholeKey("main", "w-"+strings.ReplaceAll(r.name, " ", "-")), At: noon, Usage: tidemark.Usage{Input: 5, CacheRead: 80, CacheCreation: 10, Output: 7}}
+			i := archive.Info{Key: archive.WholeKey("main", "w-"+strings.ReplaceAll(r.name, " ", "-")), At: noon, Usage: tidemark.Usage{Input: 5, CacheRead: 80, CacheCreation: 10, Output: 17}, Part: 5}
 			info, err := archive.PutWhole(t.Context(), b, i, r.parts, r.tail)
 			if err != nil {
 				t.Fatal(err)
@@ -292,14 +292,14 @@ func TestPutWhole(t *testing.T) {
 			for _, p := range r.parts {
 				raw += p.RawBytes
 			}
-			if info.RawBytes != raw || info.Messages != r.n || info.First != "01E0000" || info.Last != talk(r.n-1, 1)[0].ID || !info.Whole() {
+			if info.RawBytes != raw || info.Part != 0 || info.Messages != r.n || info.First != "01E0000" || info.Last != talk(r.n-1, 1)[0].ID || !info.Whole() {
 				t.Errorf("%+v", info)
 			}
 			if v, err := archive.Verify(t.Context(), b, info); err != nil || !v.OK {
 				t.Errorf("%+v, %v", v, err)
 			}
 			o, _, err := b.Get(t.Context(), info.Key)
-			if err != nil || o.Metadata["inputTokens"] != "95" || o.Metadata["totalTokens"] != "102" || o.Metadata["partNumber"] != "" {
+			if err != nil || o.Metadata["inputTokens"] != "95" || o.Metadata["outputTokens"] != "17" || o.Metadata["totalTokens"] != "112" || o.Metadata["partNumber"] != "" {
 				t.Errorf("metadata %v, %v", o.Metadata, err)
 			}
 		})
@@ -318,6 +318,10 @@ func TestPutWhole(t *testing.T) {
 			}
 			if _, _, err := b.Get(t.Context(), i.Key); !errors.Is(err, tidemark.ErrNotFound) {
 				t.Errorf("it was stored: %v", err)
+			}
+			opened := b.Open()
+			if _, err := archive.PutWhole(t.Context(), hiding{b}, i, []archive.Info{one, bad}, archive.Pack{}); err == nil || !strings.Contains(err.Error(), bad.Key) || b.Open() != opened {
+				t.Errorf("%v, want an error that names the part, whatever the store says; %d bodies are open", err, b.Open()-opened)
 			}
 		})
 	}

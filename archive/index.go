@@ -128,7 +128,7 @@ func newestFirst(a, b Info) int {
 // lastOfEach keeps, of infos with the same key, the one that was added last.
 func lastOfEach(infos []Info) []Info {
 	at := map[string]int{}
-	out := infos[:0:0]
+	var out []Info
 	for _, i := range infos {
 		if n, ok := at[i.Key]; ok {
 			out[n] = i

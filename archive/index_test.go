@@ -118,6 +118,9 @@ func TestVerify(t *testing.T) {
 		{"of no size", func(i *archive.Info) { i.Bytes = 0 }, ""},
 		{"of no count", func(i *archive.Info) { i.Messages = 0 }, ""},
 		{"count", func(i *archive.Info) { i.Messages++ }, "8 messages, 9 were written"},
+		{"hash, of no count", func(i *archive.Info) { i.Messages, i.SHA256 = 0, tidemark.HashOf(nil) }, "hash is"},
+		{"count, of no hash", func(i *archive.Info) { i.Messages, i.SHA256 = 9, "" }, "8 messages, 9 were written"},
+		{"a count of one", func(i *archive.Info) { i.Messages = 1 }, "8 messages, 1 were written"},
 		{"first", func(i *archive.Info) { i.First = "x" }, "begins with"},
 		{"last", func(i *archive.Info) { i.Last = "x" }, "ends with"},
 	}
@@ -167,7 +170,7 @@ func TestSearch(t *testing.T) {
 	one := put(t, b, archive.Info{Key: archive.PartKey("main", "01S", noon), At: noon}, pack(t,
 		say(1, noon, "deploy on Fridays"), say(2, noon.Add(time.Hour), "deploy with pnpm on Fridays"), say(3, noon, long), say(4, noon, "東京タワー"),
 		entry(5, `{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"Bash","input":{"command":"rm build\/zebra.txt"}}]}`),
-		entry(6, `{"role":"user","content":"caf\u00e9 noir"}`)))
+		entry(6, `{"role":"user","content":"caf\u00e9 noir"}`), say(9, noon, "Zu\u0308rich")))
 	whole, err := archive.PutWhole(t.Context(), b, archive.Info{Key: archive.WholeKey("main", "01S"), At: noon.Add(time.Hour)}, []archive.Info{one}, pack(t, say(7, noon, "tail of pnpm")))
 	if err != nil {
 		t.Fatal(err)
@@ -182,8 +185,10 @@ func TestSearch(t *testing.T) {
 		{"identifier", "max_key_part", "01E0003"},
 		{"part of it", "key part", "01E0003"},
 		{"no spaces", "タワー", "01E0004"},
+		{"one character of them", "京", "01E0004"},
 		{"arguments of a call, escaped slash", "build/zebra.txt", "01E0005"},
 		{"escaped letters", "café", "01E0006"},
+		{"a letter and its mark apart", "zürich", "01E0009"},
 		{"one of three terms", "pnpm xylophone glockenspiel", ""},
 		{"one of three terms, and one within a word", "pnpm ridays glockenspiel", ""},
 		{"two of four terms", "pnpm Fridays xylophone glockenspiel", "01E0002"},
@@ -240,6 +245,20 @@ func TestMarkdown(t *testing.T) {
 	}
 }
 
+// hits are the ids of what a search finds, in its order.
+func hits(t *testing.T, b tidemark.Blobs, query string) string {
+	t.Helper()
+	found, err := archive.Search(t.Context(), b, "main", query, archive.SearchOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for _, h := range found.Hits {
+		ids = append(ids, string(h.ID))
+	}
+	return strings.Join(ids, " ")
+}
+
 // TestSearchEcho: what a person said comes before what the assistant repeats of it later, and what it says of its own is
 // no echo. Another session's archive that has the words, too, keeps its place.
 func TestSearchEcho(t *testing.T) {
@@ -256,12 +275,21 @@ func TestSearchEcho(t *testing.T) {
 	if err := archive.Index(t.Context(), b, "main", whole, other); err != nil {
 		t.Fatal(err)
 	}
-	found, err := archive.Search(t.Context(), b, "main", "oven Lahti", archive.SearchOptions{})
-	var ids []string
-	for _, h := range found.Hits {
-		ids = append(ids, string(h.ID))
+	for _, query := range []string{"oven Lahti", "oven"} {
+		if got := hits(t, b, query); got != "01E0005 01E0002 01E0001 01E0004 01E0003" {
+			t.Errorf("%s: %s", query, got)
+		}
 	}
-	if got := strings.Join(ids, " "); err != nil || got != "01E0005 01E0002 01E0001 01E0004 01E0003" {
-		t.Errorf("%s, %v", got, err)
+	// Of a person who says very much, so many sentences are known again.
+	var much strings.Builder
+	for i := range 201 {
+		fmt.Fprintf(&much, "A kiln holds %d bricks. ", i)
+	}
+	chatty := put(t, b, archive.Info{Key: archive.WholeKey("main", "01U"), At: noon}, pack(t, at(11, tidemark.User, much.String()), at(12, tidemark.Assistant, "A kiln holds 200 bricks."), at(13, tidemark.Assistant, "A kiln holds 199 bricks.")))
+	if err := archive.Index(t.Context(), b, "main", chatty); err != nil {
+		t.Fatal(err)
+	}
+	if got := hits(t, b, "kiln"); got != "01E0012 01E0011 01E0013" {
+		t.Errorf("of very much: %s", got)
 	}
 }

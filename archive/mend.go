@@ -34,7 +34,7 @@ type Survey struct {
 func Mend(ctx context.Context, blobs tidemark.Blobs, agent string, b Bounds) (Survey, error) {
 	// The bucket first: what is written and indexed meanwhile is missed and not taken for lost.
 	found, s, err := survey(ctx, blobs, agent, b.Objects)
-	if err != nil || len(found) == 0 {
+	if len(found) == 0 {
 		return s, err
 	}
 	for cursor := ""; ; {

@@ -76,6 +76,7 @@ func TestDescribed(t *testing.T) {
 		whole("millis"): {"archivedAt": "1577934245006", "inputTokens": "7", "outputTokens": "8"},
 		whole("wrong"):  {"archivedAt": "yesterday"},
 		whole("none"):   nil,
+		whole("zero"):   {"archivedAt": "0"},
 		whole("count"):  {"messageCount": "3", "firstId": "x"},
 		whole("hash"):   {"sha256": "ab", "firstId": "x"},
 		part:            nil,
@@ -84,7 +85,7 @@ func TestDescribed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if s, err := archive.Mend(t.Context(), b, "main", archive.Bounds{}); err != nil || len(s.Added) != 7 {
+	if s, err := archive.Mend(t.Context(), b, "main", archive.Bounds{}); err != nil || len(s.Added) != 8 {
 		t.Fatalf("%v, %v", s, err)
 	}
 	for _, i := range listAll(t, b, archive.ListOptions{}) {

@@ -77,6 +77,20 @@ func TestReference(t *testing.T) {
 	}
 }
 
+// TestReferenceBlocks: a result may be a string, and a picture that stands there as ours do stays one.
+func TestReferenceBlocks(t *testing.T) {
+	for line, want := range map[string]string{
+		`{"role":"toolResult","toolCallId":"a","content":"x"}`: `{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[{"type":"text","text":"x"}]}]}`,
+		`{"role":"user","content":[{"type":"image","source":{"type":"url","url":"u"}},{"type":"image","mimeType":"m","source":{"type":"url","url":"u"},"data":"d"},{"type":"image","mimeType":"m","r2Key":"k"}]}`: `{"role":"user","content":[{"type":"image","source":{"type":"url","url":"u"}},{"type":"image","mimeType":"m","source":{"type":"url","url":"u"},"data":"d"},{"type":"text","text":"[Image k (m)]"}]}`,
+	} {
+		for l, err := range archive.Decode(strings.NewReader(line), archive.Limits{}) {
+			if got := string(l.Message.AppendJSON(nil)); err != nil || got != want {
+				t.Errorf("%s, want %s, %v", got, want, err)
+			}
+		}
+	}
+}
+
 func TestBadArchives(t *testing.T) {
 	good := `{"role":"user","content":"x"}` + "\n"
 	sound := zip(t, strings.Repeat(good, 100))
@@ -91,6 +105,9 @@ func TestBadArchives(t *testing.T) {
 	}{
 		{"empty", nil, archive.Limits{}, 0, nil},
 		{"blank lines", []byte("\n\r\n" + good + "\n\n"), archive.Limits{}, 1, nil},
+		{"begins like gzip", []byte("\x1fx\n" + good), archive.Limits{}, 1, tidemark.ErrInvalid},
+		{"goes on like gzip", []byte("x\x8b\n" + good), archive.Limits{}, 1, tidemark.ErrInvalid},
+		{"one byte of gzip", []byte("\x1f"), archive.Limits{}, 0, tidemark.ErrInvalid},
 		{"no last break", []byte(strings.TrimSpace(good)), archive.Limits{}, 1, nil},
 		{"Windows breaks", []byte(strings.ReplaceAll(good+good, "\n", "\r\n")), archive.Limits{}, 2, nil},
 		{"cut off", sound[:len(sound)-12], archive.Limits{}, -1, tidemark.ErrInvalid},
@@ -115,6 +132,7 @@ func TestBadArchives(t *testing.T) {
 		{"many bytes, not packed", []byte(strings.Repeat(good, 1000)), archive.Limits{Free: 1, Ratio: 1}, 1000, nil},
 		{"many bytes", []byte(good + good), archive.Limits{Bytes: 40}, 1, tidemark.ErrTooLarge},
 		{"bomb", zip(t, strings.Repeat(good, 200_000)), archive.Limits{Free: 1 << 20, Ratio: 50}, -1, tidemark.ErrTooLarge},
+		{"bomb, by the ratio that holds by itself", zip(t, strings.Repeat(good, 200_000)), archive.Limits{Free: 1 << 20}, -1, tidemark.ErrTooLarge},
 		{"the same within bounds", zip(t, strings.Repeat(good, 20_000)), archive.Limits{}, 20_000, nil},
 	}
 	for _, r := range rows {

@@ -187,8 +187,8 @@ func (s *search) mayMatch(raw []byte) bool {
 		return true
 	}
 	low := bytes.ToLower(raw)
-	if i := bytes.IndexFunc(raw, func(r rune) bool { return r >= utf8.RuneSelf }); i >= 0 {
-		if text := string(raw[i:]); memory.Compose(text) != text {
+	if bytes.ContainsFunc(raw, func(r rune) bool { return r >= utf8.RuneSelf }) {
+		if text := string(raw); memory.Compose(text) != text {
 			return true // it writes characters in another way than the terms
 		}
 	}
@@ -199,7 +199,7 @@ func (s *search) mayMatch(raw []byte) bool {
 			n++
 		}
 	}
-	return n*2 >= len(s.terms) && n > 0
+	return n*2 >= len(s.terms)
 }
 
 func (s *search) count(text string) int {

@@ -129,9 +129,6 @@ func slugs() []func(Line) string {
 // fitting returns how many entries stay, and what divides the rest: the finest that leaves most of the lines to
 // entries.
 func fitting(all []Line, maxLines int) (int, func(Line) string) {
-	if heads(all, 0, maxLines)+len(all) <= maxLines {
-		return len(all), slugs()[2]
-	}
 	for i, slug := range slugs() {
 		links := make([]int, len(all)+1) // of what is behind each place
 		seen := map[string]bool{}
@@ -139,7 +136,7 @@ func fitting(all []Line, maxLines int) (int, func(Line) string) {
 			seen[slug(all[n])] = true
 			links[n] = len(seen)
 		}
-		for n := min(len(all)-1, maxLines); n >= 0; n-- {
+		for n := min(len(all), maxLines); n >= 0; n-- {
 			if heads(all[:n], links[n], maxLines)+n+links[n] <= maxLines && (links[n]*4 <= maxLines || i == 2) {
 				return n, slug
 			}

@@ -106,7 +106,7 @@ func TestFits(t *testing.T) {
 	for range 2000 {
 		var b strings.Builder
 		for range r.IntN(60) {
-			b.WriteString([]string{"a", "é", "東", "🗼", " "}[r.IntN(5)])
+			b.WriteString([]string{"a", "é", "東", "🗼", " ", "\uffff"}[r.IntN(6)])
 		}
 		text, budget := b.String(), tidemark.Tokens(r.IntN(25)-2)
 		for _, fromEnd := range []bool{false, true} {

@@ -85,7 +85,7 @@ var (
 // punctuation and articles. Order and numbers count, so "A owes B 5" is not "B owes A 5".
 func Fold(s string) string {
 	words := strings.FieldsFunc(strings.ToLower(s), func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.Is(unicode.Mn, r) && !strings.ContainsRune("+-/.:@_%$€£#&=<>*", r)
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.In(r, unicode.Mn, unicode.Mc) && !strings.ContainsRune("+-/.:@_%$€£#&=<>*", r)
 	})
 	kept := words[:0]
 	for _, w := range words {

@@ -144,8 +144,8 @@ func IsDigest(path string) bool {
 }
 
 func isDay(s string) bool {
-	t, err := time.Parse(dayFormat, s)
-	return err == nil && t.Format(dayFormat) == s
+	_, err := time.Parse(dayFormat, s)
+	return err == nil
 }
 
 // isPeerName accepts what PeerName gives.
@@ -248,7 +248,7 @@ func Edit(file, old, replacement string) ([]byte, error) {
 	case n > 1:
 		return nil, fmt.Errorf("edit: the old text occurs %d times; give more of what stands around it: %w", n, tidemark.ErrInvalid)
 	default:
-		out = strings.Replace(file, old, replacement, 1)
+		out = strings.ReplaceAll(file, old, replacement)
 	}
 	if len(out) > MaxFile {
 		return nil, fmt.Errorf("edit: the file would have %d bytes, at most %d: %w", len(out), MaxFile, tidemark.ErrTooLarge)

@@ -95,7 +95,7 @@ func sitting(key tidemark.Key, ms []Moment) Sitting {
 // and is no mere thanks. Both are words of the log: nobody sums up here.
 func (s *Sitting) tell(ms []Moment) {
 	for _, m := range ms {
-		if m.Text == "" || m.Role == "" || Acknowledges(m.Text) {
+		if m.Role == "" || Acknowledges(m.Text) {
 			continue
 		}
 		first := sentence(m.Text)

@@ -163,13 +163,13 @@ func appendToken(terms []string, token string) []string {
 	return terms
 }
 
-// short cuts a term to its bound, at the end of a character: a longer one is found by its beginning.
+// short cuts a term, which is text, to its bound, at the end of a character: a longer one is found by its beginning.
 func short(term string) string {
 	if len(term) <= maxTerm {
 		return term
 	}
 	end := maxTerm
-	for end > 0 && !utf8.RuneStart(term[end]) {
+	for !utf8.RuneStart(term[end]) {
 		end--
 	}
 	return term[:end]
@@ -177,21 +177,22 @@ func short(term string) string {
 
 // version reports digits with points between them.
 func version(s string) bool {
-	return s != "" && s[0] >= '0' && s[0] <= '9' && strings.Contains(s, ".") && strings.Trim(s, "0123456789.") == ""
+	return strings.Contains(s, ".") && s[0] != '.' && strings.Trim(s, "0123456789.") == ""
 }
 
 // Lone reports a single character of a script that puts no spaces between words: it is a word of its own, and
 // stands in the index only in the pairs that begin with it, and where a stretch ends, see [Ends].
 func Lone(term string) bool {
 	r, n := utf8.DecodeRuneInString(term)
-	return n > 0 && n == len(term) && cjk(r)
+	return n == len(term) && cjk(r)
 }
 
 // Ends returns the last characters of stretches in scripts without spaces: with them in the index, every
 // character is the beginning of a term.
 func Ends(text string) []string {
 	var ends []string
-	last, run := rune(0), 0
+	var last rune
+	var run int // of them before this character
 	for _, r := range Compose(text) {
 		if cjk(r) {
 			last, run = r, run+1
@@ -222,7 +223,8 @@ func cjk(r rune) bool {
 func appendParts(parts []string, token string) []string {
 	several := strings.ContainsAny(token, "_-./")
 	for word := range strings.FieldsFuncSeq(token, func(r rune) bool { return r == '_' || r == '-' || r == '.' || r == '/' }) {
-		start, last, humps := 0, rune(0), false
+		var last rune
+		start, humps := 0, false
 		for i, r := range word {
 			if i > 0 && border(last, r, word[i+utf8.RuneLen(r):]) {
 				parts, start = appendWord(parts, word[start:i]), i

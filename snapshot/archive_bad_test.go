@@ -111,6 +111,9 @@ func TestArchiveLimits(t *testing.T) {
 		{"members", Limits{Members: 2}, "over 2 members"},
 		{"a member", Limits{Member: 5}, "over 5"},
 		{"total", Limits{Total: 600}, "all members"},
+		{"one member", Limits{Members: 1}, "over 1 members"},
+		{"a member of one byte", Limits{Member: 1}, "over 1:"},
+		{"one byte of all", Limits{Total: 1}, "over 1 bytes in all members"},
 	} {
 		_, err := readAll(bytes.NewReader(good), c.limits)
 		if !errors.Is(err, tidemark.ErrTooLarge) || !strings.Contains(fmt.Sprint(err), c.says) {
@@ -199,7 +202,7 @@ func TestArchiveOfAlike(t *testing.T) {
 	if most := size/90 + 2<<20; out.Len() > most {
 		t.Errorf("%d bytes packed, want at most %d", out.Len(), most)
 	}
-	r, err := NewReader(&out, Limits{})
+	r, err := NewReader(&out, Limits{Ratio: ratioWrite + ratioWrite/10})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -290,6 +293,7 @@ func TestArchiveWriterRefuses(t *testing.T) {
 		act  func(*Writer) error
 	}{
 		{"a line feed in a line", func(w *Writer) error { return w.Line("log", []byte("a\nb")) }},
+		{"a line feed at the begin of a line", func(w *Writer) error { return w.Line("log", []byte("\na")) }},
 		{"a stream by a bad name", func(w *Writer) error { return w.Line("../log", nil) }},
 		{"a stream where files go", func(w *Writer) error { return w.Line("side", nil) }},
 		{"a side file up", func(w *Writer) error { return w.Side("../x", 0, strings.NewReader("")) }},

@@ -45,6 +45,7 @@ func TestNodeBounds(t *testing.T) {
 		"longest parent": {func(n *Node) { n.Parent = long[1:] }, true}, "long parent": {func(n *Node) { n.Parent = long }, false}, "odd parent": {func(n *Node) { n.Parent = odd }, false},
 		"branch": {func(n *Node) { n.Kind = KindBranch }, true}, "of Claude Code": {func(n *Node) { n.Of = OfClaude }, true}, "kind": {func(n *Node) { n.Kind = "x" }, false}, "of": {func(n *Node) { n.Of = "x" }, false},
 		"messages": {func(n *Node) { n.Messages = -1 }, false}, "tokens": {func(n *Node) { n.Tokens = -1 }, false}, "hash": {func(n *Node) { n.Hash = "x" }, false},
+		"no name": {func(n *Node) { n.Name = "" }, false}, "description": {func(n *Node) { n.Description = "\x1b" }, false}, "a good description": {func(n *Node) { n.Description = "a\nb" }, true}, "tags": {func(n *Node) { n.Tags = []string{"a b"} }, false}, "good tags": {func(n *Node) { n.Tags = []string{"a", "b"} }, true},
 	} {
 		n := good()
 		c.change(&n)
@@ -78,6 +79,9 @@ func TestTarHeader(t *testing.T) {
 				}
 			}
 		}
+	}
+	if h[tarType] != '0' { // so does this one
+		t.Errorf("type %q", h[tarType])
 	}
 	if at := string(h[tarTime : tarTime+12]); at != "00000000000\x00" { // an empty field is read as 0, too, and not by all
 		t.Errorf("time %q", at)
@@ -192,7 +196,7 @@ func TestExactLimits(t *testing.T) {
 
 // TestLineageBound: of a lineage that is longer than may be the newest are kept, and how many were left out is told.
 func TestLineageBound(t *testing.T) {
-	for _, over := range []int{0, 2} {
+	for _, over := range []int{0, 1, 2} {
 		m := sessionManifest()
 		m.LineageOmitted, m.Lineage = 2, nil
 		for i := range MaxLineage + over {
@@ -343,7 +347,7 @@ func TestLabels(t *testing.T) {
 func TestSlugs(t *testing.T) {
 	const most = 100
 	for label, want := range map[string]string{
-		"": "", "é": "", "Azaz09_.-x": "azaz09_.-x", "a b/é c": "a-b-c", " a ": "a", "-a.": "a", strings.Repeat("a", most): strings.Repeat("a", most),
+		"": "", "é": "", "AZaz09_.-x": "azaz09_.-x", "@[`{/:": "", "a b/é c": "a-b-c", "ab / cde": "ab-cde", " a ": "a", "-a.": "a", strings.Repeat("a", most): strings.Repeat("a", most),
 		strings.Repeat("a", most+1): strings.Repeat("a", most), strings.Repeat("A", most-1) + " b": strings.Repeat("a", most-1) + "-b", strings.Repeat("a", 3*most): strings.Repeat("a", most),
 	} {
 		if got := Slug(label); got != want {
