@@ -54,7 +54,7 @@ func TestRewindBehindAct(t *testing.T) {
 		a.explore(fmt.Sprint("part ", i))
 	}
 	last := a.r.exchange("", request(a.history...), reply("end_turn", textBlock("so"))).sent[0]
-	if !bytes.Contains(last, []byte("[Evicted")) || bytes.Contains(last, []byte("f1.go holds")) {
+	if !evicted(last) || bytes.Contains(last, []byte("f1.go holds")) {
 		t.Fatalf("nothing left: %s", last)
 	}
 	back := a.history[:9]
@@ -108,7 +108,7 @@ func TestCountLeavesNothing(t *testing.T) {
 			t.Errorf("round %d: counted\n%s\nsent\n%s", i, x.Body(), a.sent[4*i])
 		}
 	}
-	if !bytes.Contains(a.sent[len(a.sent)-1], []byte("[Evicted")) {
+	if !evicted(a.sent[len(a.sent)-1]) {
 		t.Error("nothing left")
 	}
 }
@@ -205,7 +205,7 @@ func TestAlone(t *testing.T) {
 		a.round()
 	}
 	last := a.sent[len(a.sent)-1]
-	if !bytes.Contains(last, []byte("[Evicted")) || bytes.Contains(last, []byte("delimiter")) || bytes.Contains(last, []byte("memory_fault")) || bytes.Contains(last, []byte("episode:")) {
+	if !evicted(last) || bytes.Contains(last, []byte("delimiter")) || bytes.Contains(last, []byte("memory_fault")) || bytes.Contains(last, []byte("episode:")) {
 		t.Errorf("sent %s", last)
 	}
 }

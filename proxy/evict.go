@@ -297,14 +297,13 @@ func (x *Exchange) rows(l *left) (rows []row, items []episodes.Item) {
 // blocks adds the blocks of an item that stand.
 func (x *Exchange) blocks(r *row, it *episodes.Item, i int, l *left) {
 	n := x.path[i]
-	units := x.formAt(i).units(n.put)
-	for _, u := range units {
+	for _, u := range x.formAt(i).units(n.put) {
 		off, gone := l.blocks[i][u.place]
 		if gone && off.Text == "" {
 			continue
 		}
 		var b tidemark.Block
-		number := u.number(units)
+		number := u.N // thinking is of what follows it
 		if gone {
 			b, number = tidemark.Text(off.Text), -1
 			if off.Told > 0 {

@@ -72,6 +72,7 @@ func TestFaultNames(t *testing.T) {
 		"one is unknown":      {[]string{"no.go", "b.go"}, []string{"no.go is not in this conversation", "others"}, nil, false},
 		"of another":          {[]string{foreign}, []string{foreign + " is not in this conversation"}, []string{"secret"}, true},
 		"no such block":       {[]string{strings.TrimSuffix(first, "0") + "7"}, []string{"it was not found"}, nil, true},
+		"one behind the last": {[]string{strings.TrimSuffix(first, "0") + "1"}, []string{"it was not found"}, nil, true},
 		"below zero":          {[]string{strings.TrimSuffix(first, "0") + "-1"}, []string{"is not in this conversation"}, nil, true},
 		"twice":               {[]string{"b.go", "b.go"}, []string{"others", "stands in an answer above"}, nil, false},
 		"none":                {[]string{}, []string{"0 names"}, nil, true},

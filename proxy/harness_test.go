@@ -30,6 +30,8 @@ type rig struct {
 	c        *proxy.Conversation
 	s        *session.Session
 	records  []proxy.Record
+	called   []string  // with each record: the branch, the title and how many messages were stored
+	news     []string  // what those who follow the conversation were told
 	out      io.Writer // of what is worth a line, nil for none
 	damaged  bool      // what is stored was damaged by the test
 }
@@ -41,9 +43,12 @@ type home struct {
 }
 
 func (h home) Called(name, log, title string, messages int, rec proxy.Record) []tidemark.Stmt {
-	h.r.records = append(h.r.records, rec)
+	h.r.records, h.r.called = append(h.r.records, rec), append(h.r.called, fmt.Sprintf("%s %q +%d", name, title, messages))
 	return h.Home.Called(name, log, title, messages, rec)
 }
+
+// Told implements [proxy.Teller].
+func (h home) Told(e tidemark.Event) { h.r.news = append(h.r.news, e.Type+": "+e.Text) }
 
 func newRig(t testing.TB, settings proxy.Settings) *rig {
 	r := &rig{t: t, db: hosttest.DB(t), blobs: hosttest.Blobs(t), rt: hosttest.Runtime(t), settings: settings}

@@ -23,7 +23,7 @@ func TestRefusedIsNoWork(t *testing.T) {
 		a.round(`{"action":"end"}`)
 	}
 	last := a.sent[len(a.sent)-1]
-	if !bytes.Contains(last, []byte("[Evicted")) || bytes.Contains(last, []byte("0 calls")) {
+	if !evicted(last) || bytes.Contains(last, []byte("0 calls")) {
 		t.Errorf("sent %s", last)
 	}
 	e, err := a.r.c.Episodes(t.Context(), "")

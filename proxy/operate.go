@@ -32,7 +32,6 @@ func (x *Exchange) operate(t *track, ops []cleanup.Op) (done []edit, refused []s
 		e, err := x.one(t, op)
 		if err != nil {
 			refused = append(refused, op.Verb+": "+err.Error())
-			continue
 		}
 		if e != nil {
 			t.edits = append(t.edits, *e)

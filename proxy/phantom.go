@@ -115,7 +115,6 @@ func (x *Exchange) giveBack(ctx context.Context, id string, names []string) tide
 		list := x.named(name)
 		if len(list) == 0 {
 			content = append(content, tidemark.Text(clipped(name)+" is not in this conversation, or nothing of it left the context."))
-			continue
 		}
 		for _, g := range list {
 			handle := handleOf(g.node, g.block)

@@ -81,11 +81,8 @@ func (c *Conversation) stepsOf(ctx context.Context, t told, w io.Writer) error {
 			ids = append(ids, string(n.id))
 		}
 		out = append(out, ']')
-		if len(ids) > 0 {
-			out = append(out, ',')
-			out = names(out, "ids", ids)
-			out = out[:len(out)-1]
-		}
+		out = names(append(out, ','), "ids", ids)
+		out = out[:len(out)-1]
 		if s.usage != nil {
 			raw, err := json.Marshal(s.usage)
 			if err != nil {

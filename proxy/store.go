@@ -314,7 +314,7 @@ func (c *Conversation) stepStmts(x *Exchange) (stmts []tidemark.Stmt, stored []*
 				return nil, nil, err
 			}
 			stored = append(stored, s)
-			stmts = append(stmts, tidemark.Stmt{SQL: `INSERT INTO proxy_steps(key, track, n, record, decision) VALUES(?, ?, ?, ?, ?) ON CONFLICT(key, track, n) DO UPDATE SET record = excluded.record`,
+			stmts = append(stmts, tidemark.Stmt{SQL: `INSERT INTO proxy_steps(key, track, n, record, decision) VALUES(?, ?, ?, ?, ?) ON CONFLICT(key, track, n) DO UPDATE SET record = excluded.record, decision = excluded.decision`,
 				Args: []any{string(c.Key), t.n, s.n, string(raw), string(s.line)}})
 		}
 	}
@@ -329,7 +329,7 @@ func (c *Conversation) actStmts(x *Exchange) (stmts []tidemark.Stmt, shown []sho
 		if t.base != nil && len(t.steps) < 2 {
 			break // who leaves a track with each request would write all stubs each time
 		}
-		if t.shown[shownKey{s.node.id, s.block}] || s.node.seq == 0 {
+		if t.shown[shownKey{s.node.id, s.block}] {
 			continue
 		}
 		var b tidemark.Block
@@ -344,9 +344,6 @@ func (c *Conversation) actStmts(x *Exchange) (stmts []tidemark.Stmt, shown []sho
 	}
 	for _, w := range t.owed {
 		stmts = append(stmts, c.editStmt(t, w.row))
-		if len(w.edits) == 0 {
-			continue
-		}
 		o, err := overlay(w.edits, "tags")
 		if err != nil {
 			return nil, nil, err

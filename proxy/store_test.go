@@ -313,3 +313,44 @@ func TestPutOnce(t *testing.T) {
 		t.Errorf("the log has %q, want %q", got, want)
 	}
 }
+
+// parted is a database that notes how many messages each transaction stores.
+type parted struct {
+	tidemark.DB
+	stored []int
+}
+
+func (p *parted) Tx(ctx context.Context, stmts []tidemark.Stmt) error {
+	n := 0
+	for _, s := range stmts {
+		if strings.Contains(s.SQL, "INSERT INTO entries(") {
+			n++
+		}
+	}
+	if n > 0 {
+		p.stored = append(p.stored, n)
+	}
+	return p.DB.Tx(ctx, stmts)
+}
+
+// TestPartsOfBigFirst: a transaction stores so many messages, or so many bytes of them, and no more; the reply comes behind.
+func TestPartsOfBigFirst(t *testing.T) {
+	for _, row := range []struct {
+		messages, size int
+		want           []int
+	}{{49, 10, []int{49, 1}}, {50, 10, []int{50, 1}}, {51, 10, []int{50, 1, 1}}, {120, 10, []int{50, 50, 20, 1}}, {12, 1 << 20, []int{4, 4, 4, 1}}, {5, 1<<20 - 40, []int{5, 1}}} {
+		r := newRig(t, proxy.Settings{})
+		p := &parted{DB: r.db}
+		r.db, r.rt = p, atOnce{r.rt}
+		r.restart()
+		history := make([]string, row.messages)
+		for i := range history { // of that size each, as JSON
+			history[i] = text("user", fmt.Sprintf("%09d", i))
+			history[i] = text("user", fmt.Sprintf("%09d", i)+strings.Repeat("x", max(row.size-len(history[i]), 0)))
+		}
+		r.exchange(proxy.Observe, request(history...), reply("end_turn", textBlock("ok")))
+		if fmt.Sprint(p.stored) != fmt.Sprint(row.want) {
+			t.Errorf("%d messages of %d bytes are stored as %v, want %v", row.messages, row.size, p.stored, row.want)
+		}
+	}
+}

@@ -78,15 +78,6 @@ func (u unit) of(it body.Item) []byte {
 	return u.raw
 }
 
-// number is the place of a unit as a graph has it: thinking is of what follows it.
-func (u unit) number(of []unit) int {
-	last := 0
-	for i := range of {
-		last = max(last, of[i].N)
-	}
-	return min(u.N, last)
-}
-
 // work is what a graph takes of a message: its calls and results, and no words. Thinking is not in it, not even its size: a
 // client may have dropped it before the message was seen again.
 type work struct {
