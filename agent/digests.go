@@ -22,9 +22,8 @@ var digestTables = []string{
 
 // Bounds of digests.
 const (
-	maxParts     = 32       // of a conversation, beside the open one: the oldest two become one
-	maxReported  = 16       // parts in one report
-	maxPartBytes = 17 << 10 // of one part
+	maxParts    = 32 // of a conversation, beside the open one: the oldest two become one
+	maxReported = 16 // parts in one report
 )
 
 // Digests takes the digests that a session tells, and returns the position from which on it wants the next:
@@ -52,7 +51,7 @@ func (find *finder) Digests(ctx context.Context, r recall.DigestReport) (next in
 		if p.First != next || p.Last < p.First {
 			break
 		}
-		if _, err := recall.DecodeDigest(p.Digest); err != nil || len(p.Digest) > maxPartBytes {
+		if _, err := recall.DecodeDigest(p.Digest); err != nil {
 			return 0, fmt.Errorf("digests of %s: part %d of %d bytes: %w", r.Key, i, len(p.Digest), tidemark.ErrInvalid)
 		}
 		stmts = append(stmts, find.partStmt(r.Key, p, atOf(r.At, i == len(r.Parts)-1)))
@@ -148,7 +147,7 @@ func (find *finder) mergeStmts(key tidemark.Key, have []part) ([]tidemark.Stmt, 
 			return nil, err
 		}
 		gone := closed[at+1]
-		closed[at].last, closed[at].digest = gone.last, recall.Merge(x, y).Encode()
+		closed[at].last, closed[at].at, closed[at].digest = gone.last, gone.at, recall.Merge(x, y).Encode()
 		size[at] += size[at+1]
 		closed, size = append(closed[:at+1], closed[at+2:]...), append(size[:at+1], size[at+2:]...)
 		stmts = append(stmts,

@@ -205,7 +205,6 @@ func (p *planner) handOver(ctx context.Context, n, due int64, tries int, h hande
 	case tries < handOverTries && !lasting(err):
 		p.cfg.Logger.Warn("hand over a scheduled run later", "agent", p.cfg.Name, "schedule", scheduleID(n), "err", err)
 		at := now.Add(retryHandOver << tries)
-		p.rouse(at)
 		return p.cfg.DB.Tx(ctx, []tidemark.Stmt{{SQL: `UPDATE agent_schedule_runs SET tries = tries + 1, again = ?, reason = ? WHERE agent = ? AND schedule = ? AND due = ? AND state = 'begun'`,
 			Args: []any{at.UnixMilli(), clip.To(err.Error(), maxReason), p.cfg.Name, n, due}}})
 	}
