@@ -137,15 +137,11 @@ func (s *Store) block(ctx context.Context, ref Ref) (tidemark.Block, error) {
 		return b, fmt.Errorf("read block %s: %w", ref.SHA256, err)
 	}
 	defer body.Close()
-	if ref.Bytes < 0 || ref.Bytes > MaxBytes {
-		return b, fmt.Errorf("read block %s: %d bytes: %w", ref.SHA256, ref.Bytes, tidemark.ErrTooLarge)
-	}
-	raw := make([]byte, ref.Bytes) // a buffer that grows would take three times as much
-	n, err := io.ReadFull(body, raw)
+	raw := make([]byte, ref.Bytes) // as Reference bounds them; a buffer that grows would take three times as much
+	_, err = io.ReadFull(body, raw)
 	if short := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF); err != nil && (!short || o.Size == int64(ref.Bytes)) {
 		return b, fmt.Errorf("read block %s: %w: %w", ref.SHA256, err, tidemark.ErrUnavailable) // the connection broke
 	}
-	raw = raw[:n]
 	if string(tidemark.HashOf(raw)) != ref.SHA256 {
 		return b, fmt.Errorf("block %s does not match its hash: %w: %w", ref.SHA256, ErrDamaged, tidemark.ErrUnavailable)
 	}

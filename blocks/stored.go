@@ -20,7 +20,7 @@ type Message struct {
 // Stored reads messages of entries as a search does: results of tools that stand beside the entries are had by Whole, which
 // reads those of the next messages with them, and blocks in the bucket stay as they are stored.
 func (s *Store) Stored(entries []tidemark.Entry) ([]Message, error) {
-	all := make([]int, 0, 16)
+	var all []int
 	out := make([]Message, len(entries))
 	refs := make([][]Ref, len(entries))
 	sh := s.Shelf()

@@ -94,7 +94,7 @@ func TextAt(m tidemark.Message, from, most int) (text string, size int) {
 func Longer(m tidemark.Message, most int) bool {
 	n := 0
 	for part := range textParts(m) {
-		if n += len(part); n > most+1024 { // blanks around it do not count
+		if n += len(part); n > most { // blanks around it do not count
 			_, size := TextAt(m, 0, 0)
 			return size > most
 		}

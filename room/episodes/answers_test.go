@@ -46,4 +46,11 @@ func TestAnswersOfAnEpisode(t *testing.T) {
 			t.Errorf("%s is there: %v, in %s", text, !want, got.Text)
 		}
 	}
+	if n := strings.Count(got.Text, ", entry "); n != 3 { // of what has nothing of it nothing is told
+		t.Errorf("%d messages are told: %s", n, got.Text)
+	}
+	log[1] = tidemark.NewText(tidemark.Assistant, "k")
+	if got, err = s.textOf(t.Context(), "log", episodes.Episode{From: episodes.Place{Seq: 1}, To: episodes.Place{Seq: 1}}, room.LogEnd, 0); err != nil || got.Text != "[0001-01-01 00:00, assistant, entry 1]\nk" {
+		t.Errorf("of one letter: %q, %v", got.Text, err)
+	}
 }

@@ -111,7 +111,6 @@ func (s *Room) toldOf(ctx context.Context, log string) (*shortage, error) {
 	if len(rows) > 0 {
 		t.By = tidemark.Tokens(rows[0].Int(0))
 	}
-	s.told.Store(t)
 	return t, nil
 }
 

@@ -45,13 +45,26 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// TestPageEnds: a text that ends with its page has no other, and no page ends within a character.
+func TestPageEnds(t *testing.T) {
+	x := strings.Repeat("x", room.ToolPage-1)
+	for text, want := range map[string]Text{x + "y": {Text: x + "y"}, x + "yz": {Text: x + "y", Next: room.ToolPage}, x + "é": {Text: x, Next: room.ToolPage - 1}} {
+		p := page{}
+		p.add(text)
+		want.Episode = "it"
+		if got, err := p.text("it"); err != nil || got != want {
+			t.Errorf("of %d bytes: %d, next %d, %v", len(text), len(got.Text), got.Next, err)
+		}
+	}
+}
+
 // TestAlike: names are near that have a word in common, or its beginning.
 func TestAlike(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
 		want bool
 	}{{"find 2", "find2", true}, {"refresh tokens", "refreshed token", true}, {"refresh tokens", "refersh", false}, {"mend it", "me", false}, {"mend it", "men", true}, {"mend", "melt", false},
-		{"a", "a", false}, {"ab", "ab", true}, {"token-cache", "cache", true}, {"the harbour", "arbo", true}, {"one", "two", false}, {"", "x", false}} {
+		{"a", "a", false}, {"ab", "ab", true}, {"xide", "tide", false}, {"harbour", "arb", true}, {"harbour", "ar", false}, {"token-cache", "cache", true}, {"the harbour", "arbo", true}, {"one", "two", false}, {"", "x", false}} {
 		if got := alike(c.a, c.b); got != c.want {
 			t.Errorf("%q and %q: %v", c.a, c.b, got)
 		}

@@ -145,7 +145,7 @@ func (s *Room) TellTimes(ctx context.Context, list []Told) error {
 	for len(list) > 0 {
 		page := list[:min(len(list), savedPage)]
 		list = list[len(page):]
-		ids := make([]tidemark.EntryID, 0, 2*len(page))
+		var ids []tidemark.EntryID
 		for _, e := range page {
 			ids = append(ids, e.From, e.To)
 		}

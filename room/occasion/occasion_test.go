@@ -49,6 +49,7 @@ func TestOutcome(t *testing.T) {
 		{true, tidemark.Outcome{Text: "Done."}, "a1 true,b2 false,c3 true"},
 		{true, tidemark.Outcome{Text: "OK!"}, "a1 true,b2 false,c3 false"},
 		{true, tidemark.Outcome{Text: long}, "a1 true,b2 false,c3 true"},
+		{true, tidemark.Outcome{Text: strings.Repeat("x", tidemark.MaxRanText)}, "a1 true,b2 false,c3 true"},
 		{false, tidemark.Outcome{Text: "Done."}, "a1 false,b2 false,c3 false"},
 		{true, tidemark.Outcome{Error: "no key"}, "a1 false,b2 false,c3 false"},
 	} {
@@ -62,6 +63,9 @@ func TestOutcome(t *testing.T) {
 		var got []string
 		for _, ran := range agent.ran {
 			got = append(got, fmt.Sprintf("%s%d %t", ran.Schedule, ran.Due, ran.Delivered))
+			if whole := ran.Outcome.Text == tc.out.Text; whole != (len(tc.out.Text) <= tidemark.MaxRanText) {
+				t.Errorf("of %d bytes it tells %d", len(tc.out.Text), len(ran.Outcome.Text))
+			}
 			if ran.Outcome.Usage.Input != 2 || ran.Session != r.Key || tc.out.Text != "" && ran.Said != tidemark.SaidHash(tc.out.Text) || len(ran.Outcome.Text) > tidemark.MaxRanText+len("…") {
 				t.Errorf("told of %+v", ran)
 			}

@@ -130,7 +130,7 @@ func (s *Room) sendUnset(ctx context.Context) error {
 		return fmt.Errorf("read outbound: %w", err)
 	}
 	now, waited := s.Runtime.Now(), time.Duration(0)
-	if len(rows) > 0 && !rows[0].Null(0) {
+	if !rows[0].Null(0) {
 		waited = now.Sub(time.UnixMilli(rows[0].Int(0)))
 	}
 	return s.DB.Tx(ctx, []tidemark.Stmt{s.Due(room.DueOutbound, now.Add(min(max(waited, haltPause), mostPause)), room.DueUnset), s.restStmt()})
@@ -187,11 +187,7 @@ func (s *Room) sendRow(ctx context.Context, m Message) error {
 	id, err := s.courier.Send(limited, tidemark.Outgoing{To: m.To, Ref: m.Ref, Text: m.Text, Quote: m.Quote})
 	stop()
 	// What became of it is written also when the host is about to drop the object.
-	err = s.settle(context.WithoutCancel(ctx), m, owner, now, id, err)
-	if errors.Is(err, tidemark.ErrConflict) {
-		return nil // a status was there before
-	}
-	return err
+	return s.settle(context.WithoutCancel(ctx), m, owner, now, id, err)
 }
 
 // settle writes what became of a try. owner is of this try alone, so it is right also when a later life

@@ -173,7 +173,7 @@ func (s *Room) faultCopy(ctx context.Context, log, name string, k compaction.Cop
 		return err
 	}
 	text, media, err := compaction.BlockOf(k.Entry, m, k.Block)
-	if err == nil && len(media) > 0 {
+	if err == nil {
 		_, err = compaction.WithMedia("", "", media)
 	}
 	if err != nil {

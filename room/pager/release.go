@@ -104,10 +104,6 @@ func (s *Room) hasPath(ctx context.Context, log string, v **room.Seen, file stri
 // hasBlock reports whether an entry of this conversation is a message with a block that can leave, or whether the one
 // that is meant, from 0, can.
 func (s *Room) hasBlock(ctx context.Context, id tidemark.EntryID, block int) (bool, error) {
-	seqs, err := s.Log.Seqs(ctx, []tidemark.EntryID{id})
-	if err != nil || len(seqs) == 0 {
-		return false, err
-	}
 	m, err := s.Entry(ctx, id)
 	if errors.Is(err, tidemark.ErrNotFound) {
 		return false, nil

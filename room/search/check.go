@@ -105,7 +105,8 @@ func (s *Index) rarest(ctx context.Context, terms []string) (string, error) {
 // it skipped.
 func (s *Index) holds(ctx context.Context, seq int64, term string) (bool, error) {
 	for _, home := range []string{recall.Home(s.Key), recall.SkippedHome(s.Key)} {
-		rows, err := s.DB.Query(ctx, `SELECT 1 FROM words WHERE words MATCH ? AND rowid = ? LIMIT 1`, recall.Match([]string{home}, term), seq)
+		// A number is bound as REAL, which FTS5 takes for no position, and then gives all that match.
+		rows, err := s.DB.Query(ctx, `SELECT 1 FROM words WHERE words MATCH ? AND rowid = CAST(? AS INTEGER) LIMIT 1`, recall.Match([]string{home}, term), seq)
 		if err != nil {
 			return false, fmt.Errorf("look into the index: %w", err)
 		}

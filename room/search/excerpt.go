@@ -30,10 +30,13 @@ func excerpt(text string, place int, terms []string, most int) string {
 			continue
 		}
 		s := span{max(0, at-side), min(len(text), at+len(t)+2*side)}
-		if left -= s.to - s.from; left < 0 {
-			break
+		if s.to-s.from > left {
+			if len(spans) > 0 {
+				break
+			}
+			s.to = s.from + left // the rarest is shown as far as there is room
 		}
-		spans = append(spans, s)
+		spans, left = append(spans, s), left-(s.to-s.from)
 	}
 	if left > side {
 		spans = append(spans, span{0, min(left, len(text))})

@@ -273,7 +273,7 @@ func (s *Room) weigh(ctx context.Context, in among, list []posting, w Wanted, n 
 	for _, p := range list { // the rarest first
 		switch {
 		case p.docs > common:
-		case !p.more && (total == 0 || total+len(p.seqs) <= baseMost):
+		case !p.more && total+len(p.seqs) <= baseMost:
 			base, total = append(base, p), total+len(p.seqs)
 		default:
 			rest = append(rest, p)
@@ -454,9 +454,6 @@ func (s *Room) placing(ctx context.Context, l *room.Lineage, seqs, around []int6
 
 // list reads numbers with commas between them.
 func list(s string) []int64 {
-	if s == "" {
-		return nil
-	}
 	out := make([]int64, 0, strings.Count(s, ",")+1)
 	for n := range strings.SplitSeq(s, ",") {
 		if v, err := strconv.ParseInt(n, 10, 64); err == nil {

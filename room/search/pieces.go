@@ -166,7 +166,7 @@ func (s *Pieces) stmts(m tidemark.Message, home string, id tidemark.EntryID, seq
 	}
 	next = at + len(text) - pieceOverlap
 	step := tidemark.Stmt{SQL: `UPDATE unread SET at = ? WHERE key = ? AND entry = ? AND at = ?`, Args: []any{next, string(s.Key), string(id), at}, Want: 1}
-	if at+len(text) >= size || len(text) <= pieceOverlap {
+	if at+len(text) >= size {
 		next = -1
 		step = tidemark.Stmt{SQL: `DELETE FROM unread WHERE key = ? AND entry = ? AND at = ?`, Args: []any{string(s.Key), string(id), at}, Want: 1}
 	}

@@ -127,13 +127,10 @@ func (im *carrier) lines(ctx context.Context) error {
 	return nil
 }
 
-// maxEntryID bounds the id of an entry, in bytes.
-const maxEntryID = 100
-
 // check refuses what no log has.
 func (e *carriedEntry) check() error {
 	switch {
-	case e.ID == "" || len(e.ID) > maxEntryID || e.ID.Time().IsZero():
+	case e.ID.Time().IsZero():
 		return fmt.Errorf("entry %.40q: it is no id of an entry: %w", string(e.ID), tidemark.ErrInvalid)
 	case e.Kind != tidemark.KindMessage && e.Kind != tidemark.KindOverlay && e.Kind != tidemark.KindEvent:
 		return fmt.Errorf("entry %s: kind %.40q is not known: %w", e.ID, string(e.Kind), tidemark.ErrInvalid)

@@ -17,9 +17,10 @@ import (
 // bench is a room over a database of its own.
 type bench struct {
 	*Room
-	t   *testing.T
-	due map[string]time.Time
-	end func()
+	t    *testing.T
+	due  map[string]time.Time
+	end  func()
+	rang int // how often the host is to wake the session
 }
 
 func newBench(t *testing.T) *bench {
@@ -37,14 +38,14 @@ func (h *bench) begin() {
 	h.t.Cleanup(h.end)
 	p.Due = func(kind string, at time.Time, _ string) tidemark.Stmt { h.due[kind] = at; return none }
 	p.Undue = func(kind string) tidemark.Stmt { delete(h.due, kind); return none }
-	p.Alarm = func(context.Context) {}
+	p.Alarm = func(context.Context) { h.rang++ }
 	h.Room = Make(p).(*Room)
 }
 
 // rows counts what a spool has in the database.
 func (h *bench) rows() (n int64) {
 	h.t.Helper()
-	rows, err := h.DB.Query(h.t.Context(), `SELECT count(*) FROM spool LIMIT 1`)
+	rows, err := h.DB.Query(h.t.Context(), `SELECT count(*) FROM spool WHERE key = ? LIMIT 1`, string(h.Key))
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -83,7 +84,7 @@ func TestSpool(t *testing.T) {
 		if at, err := p.Seek(-1, io.SeekCurrent); size > 0 && (err != nil || at != int64(size)-1) {
 			t.Errorf("%d bytes: at %d, %v", size, at, err)
 		}
-		if want := int64(size+256<<10-1) >> 18; size > 0 && h.rows() == 0 || h.rows() > want+1 {
+		if want := int64(size+256<<10-1) >> 18; h.rows() != want {
 			t.Errorf("%d bytes: %d rows", size, h.rows())
 		}
 		if err := p.Close(); err != nil || h.rows() != 0 {
@@ -145,7 +146,59 @@ func TestSpoolAfterCrash(t *testing.T) {
 	if h.rows() != 0 {
 		t.Error("what the dead life kept stays")
 	}
+	fresh, err := h.Keep(t.Context(), bytes.NewReader(make([]byte, 600_000)), 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fresh.Close()
 	if _, err := old.ReadAt(make([]byte, 10), 0); !errors.Is(err, tidemark.ErrUnavailable) {
 		t.Errorf("the old life reads on: %v", err)
+	}
+}
+
+// TestSpoolReads: it is read as any file is, from wherever it was set to, and no more behind its end or its close.
+func TestSpoolReads(t *testing.T) {
+	h := newBench(t)
+	if err := h.Made.Open(t.Context(), tables); err != nil {
+		t.Fatal(err)
+	}
+	theirs := tidemark.Stmt{SQL: `INSERT INTO spool(key, id, n, bytes) VALUES('agent:main:aunt', 'x', 0, x'01'), ('agent:main:zoe', 'x', 0, x'01')`}
+	if err := h.DB.Tx(t.Context(), []tidemark.Stmt{theirs}); err != nil {
+		t.Fatal(err)
+	}
+	p, err := h.Keep(t.Context(), bytes.NewReader([]byte("0123456789")), 10)
+	if err != nil || h.rang != 1 || p.Size() != 10 {
+		t.Fatal(err, h.rang)
+	}
+	for _, step := range []struct {
+		name   string
+		offset int64
+		whence int
+		at     int64
+		err    error
+		want   string // that is read then, four bytes at a time
+	}{
+		{"from the beginning", 0, io.SeekStart, 0, nil, "0123"}, {"on from there", 0, io.SeekCurrent, 4, nil, "4567"}, {"the rest", 0, io.SeekCurrent, 8, nil, "89"}, {"behind the end", 0, io.SeekCurrent, 10, nil, ""},
+		{"one before the end", -1, io.SeekEnd, 9, nil, "9"}, {"back", -8, io.SeekCurrent, 2, nil, "2345"}, {"before the beginning", -1, io.SeekStart, 0, tidemark.ErrInvalid, "6789"},
+	} {
+		at, err := p.Seek(step.offset, step.whence)
+		if at != step.at || !errors.Is(err, step.err) {
+			t.Errorf("%s: at %d, %v, want %d", step.name, at, err, step.at)
+		}
+		buf := make([]byte, 4)
+		n, err := p.Read(buf)
+		if string(buf[:n]) != step.want || (n == 0) != errors.Is(err, io.EOF) || n > 0 && err != nil {
+			t.Errorf("%s: read %q, %v, want %q", step.name, buf[:n], err, step.want)
+		}
+	}
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := p.ReadAt(make([]byte, 4), 0); n > 0 || !errors.Is(err, tidemark.ErrUnavailable) {
+		t.Errorf("behind its close %d bytes are read, %v", n, err)
+	}
+	h.wake()
+	if rows, err := h.DB.Query(t.Context(), `SELECT count(*) FROM spool WHERE id = 'x' LIMIT 1`); err != nil || rows[0].Int(0) != 2 {
+		t.Errorf("of others there are %v, %v", rows, err)
 	}
 }

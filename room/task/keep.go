@@ -270,10 +270,10 @@ func (s *Room) own(ctx context.Context, id tidemark.EntryID) (tidemark.Entry, er
 		return e, err
 	}
 	ours, err := s.Reaches(ctx, e)
-	if err != nil || !ours || e.Kind != tidemark.KindMessage {
-		return e, errors.Join(err, fmt.Errorf("entry %s: %w", id, tidemark.ErrNotFound))
+	if err == nil && (!ours || e.Kind != tidemark.KindMessage) {
+		err = fmt.Errorf("entry %s: %w", id, tidemark.ErrNotFound)
 	}
-	return e, nil
+	return e, err
 }
 
 // taskSays is what the model reads of a card.

@@ -134,7 +134,7 @@ func (s *Room) premisesOf(ctx context.Context, ids []tidemark.EntryID, out map[t
 	}
 	for id, seq := range seqs {
 		i, _ := slices.BinarySearchFunc(rows, seq, func(r tidemark.Row, seq int64) int { return int(seq - r.Int(0)) })
-		if i < len(rows) && (rows[i].Text(1) != "" || rows[i].Text(2) != "") {
+		if i < len(rows) {
 			out[id] = room.Mark{Premise: rows[i].Text(1), Task: rows[i].Text(2)}
 		}
 	}

@@ -80,12 +80,22 @@ func TestTaskOfNone(t *testing.T) {
 // TestPremiseByRange: an entry's premise is the one that held when it was logged, though it has no row.
 func TestPremiseByRange(t *testing.T) {
 	s := bare(t)
+	s.neighbours(t)
 	before := s.logged(t, tidemark.FromPerson, "before")
 	first := s.mustKeep(t, Change{By: tidemark.FromPerson, Add: []Added{{Kind: Goal, Text: "one"}}})
 	a := s.logged(t, tidemark.FromTool, "under one")
 	s.mustKeep(t, Change{By: tidemark.FromPerson, Phase: recall.Executing, Add: []Added{{Kind: Loop, Text: "is no premise"}}})
 	b := s.logged(t, tidemark.FromTool, "under one still")
+	if marks, err := s.Marks(t.Context(), []tidemark.EntryID{before, a}); err != nil || len(marks) != 1 || marks[a].Premise != first.Task().Premise() {
+		t.Errorf("of the first premise: %+v, %v", marks, err)
+	}
 	second := s.mustKeep(t, Change{By: tidemark.FromPerson, New: true, Add: []Added{{Kind: Goal, Text: "two"}}})
+	if _, _, err := s.keep(t.Context(), testLog, Change{By: tidemark.FromModel, Pin: []tidemark.EntryID{b}}); err != nil {
+		t.Fatal(err)
+	}
+	if task, err := s.Working(t.Context()); err != nil || task.ID != second.ID || len(task.Goals) != 1 {
+		t.Errorf("worked on is %+v, %v", task, err)
+	}
 	c := s.logged(t, tidemark.FromTool, "under two")
 	marks, err := s.Marks(t.Context(), []tidemark.EntryID{c, before, a, b, "unknown"})
 	if err != nil {
@@ -94,6 +104,9 @@ func TestPremiseByRange(t *testing.T) {
 	one, two := first.Task().Premise(), second.Task().Premise()
 	if _, ok := marks[before]; ok || marks[a].Premise != one || marks[b].Premise != one || marks[c].Premise != two || one == two || one == "" {
 		t.Errorf("premises %v; one is %s, two %s", marks, one, two)
+	}
+	if !marks[b].Pinned {
+		t.Errorf("a pin beside a premise: %+v", marks[b])
 	}
 	if first.ID == second.ID || marks[a].Task != first.ID || marks[c].Task != second.ID {
 		t.Errorf("tasks %v; first is %s, second %s", marks, first.ID, second.ID)
@@ -214,6 +227,8 @@ func TestDerive(t *testing.T) {
 		{"failed twice", []spoken{call("1", "bash"), result("1", true), call("2", "bash"), result("2", true)}, []string{"t2 the last call of bash failed"}},
 		{"no result yet", []spoken{call("1", "bash")}, []string{"m1 the call of bash has no result yet"}},
 		{"a result of none", []spoken{result("1", true)}, nil},
+		{"two tools without a result", []spoken{call("1", "bash"), call("2", "grep")}, []string{"m1 the call of bash has no result yet", "m2 the call of grep has no result yet"}},
+		{"two calls of a reply", []spoken{{"m", time.Unix(0, 0), tidemark.Message{Role: tidemark.Assistant, Content: []tidemark.Block{tidemark.ToolUse("1", "bash", nil), tidemark.ToolUse("2", "bash", nil)}}}}, []string{"m the call of bash has no result yet", "m the call of bash has no result yet"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			var got []string
@@ -246,6 +261,16 @@ func TestSaidIn(t *testing.T) {
 	} {
 		if got := saidIn([]said{{text: "ok"}, {id: "a", text: row.said}}, row.text) != ""; got != row.want {
 			t.Errorf("%q says %q: %v", row.said, row.text, got)
+		}
+	}
+}
+
+// TestSaidInWhich: the newest message that says it counts, and no message says nothing.
+func TestSaidInWhich(t *testing.T) {
+	heard := []said{{id: "new", text: "Ask me."}, {id: "mid", text: "Ask me. Go on."}, {id: "old", text: "Go on."}}
+	for text, want := range map[string]tidemark.EntryID{"ask me": "new", "Go on": "mid", "Ask me. Go on.": "mid", "Stop.": "", "...": ""} {
+		if got := saidIn(heard, text); got != want {
+			t.Errorf("%q stands in %q, want %q", text, got, want)
 		}
 	}
 }

@@ -83,7 +83,6 @@ func (s *Room) Offer(ctx context.Context) ([]tidemark.Tool, error) {
 		if len(rows) > 0 {
 			if set, err = read(rows[0].Bytes(0)); err != nil {
 				s.Warn("read list of tools", err) // it is made anew
-				set = nil
 			}
 		}
 	}

@@ -198,7 +198,7 @@ func (s *Room) embedSome(ctx context.Context, log string, most int) (done bool, 
 			return false, errors.Join(err, s.forgetVectors(ctx), errAnew)
 		}
 	}
-	stmts := make([]tidemark.Stmt, 0, len(of)+1)
+	var stmts []tidemark.Stmt
 	for i, v := range vectors {
 		stmts = append(stmts, tidemark.Stmt{SQL: `INSERT INTO vectors(key, seq, vector) VALUES(?, ?, ?) ON CONFLICT(key, seq) DO UPDATE SET vector = excluded.vector`,
 			Args: []any{string(s.Key), of[i], quantize(v)}})
@@ -269,7 +269,7 @@ func (s *Room) otherSize(ctx context.Context, size int) (bool, error) {
 
 // State tells of a database how many messages have vectors, and of how many logs the endpoint failed last.
 func State(ctx context.Context, db tidemark.DB) (made, failing int, err error) {
-	rows, err := db.Query(ctx, `SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN ('vectors', 'embedded') LIMIT 1`)
+	rows, err := db.Query(ctx, `SELECT count(*) FROM sqlite_master WHERE name IN ('vectors', 'embedded') LIMIT 1`)
 	if err != nil || rows[0].Int(0) < 2 {
 		return 0, 0, err
 	}
