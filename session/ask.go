@@ -45,7 +45,6 @@ func (s *Session) answerWith(ctx context.Context, r *run, line, text string) err
 	if err := s.lastEvent(ctx, r, tidemark.Event{Type: "answer", Text: text}); err != nil {
 		return fmt.Errorf("answer /%s: %w", line, err)
 	}
-	s.teller().Dispatch()
 	return nil
 }
 

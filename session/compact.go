@@ -130,7 +130,7 @@ func lastOf(items []compaction.Item, edits []tidemark.Edit) (last int64) {
 		}
 	}
 	for i := range items {
-		if len(ends) > 0 && ends[items[i].To] {
+		if ends[items[i].To] {
 			last = max(last, items[i].Last)
 		}
 	}
@@ -207,7 +207,7 @@ func (s *Session) carryOut(ctx context.Context, r *run, v View, p *plan, hard bo
 	if len(items) == 0 {
 		return errors.Join(s.dropPlan(ctx, r, p), fmt.Errorf("the messages of the plan are not in the view any more: %w", tidemark.ErrNoGain))
 	}
-	if p.Chunk == 0 && p.Rolling == "" {
+	if p.Chunk == 0 {
 		p.Rolling = prev.Text
 	}
 	chunks := compaction.Chunks(items, p.ChunkSize)

@@ -99,7 +99,7 @@ func NextDue(ctx context.Context, db tidemark.DB) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, fmt.Errorf("read what is due: %w", err)
 	}
-	if len(rows) == 0 || rows[0].Null(0) {
+	if rows[0].Null(0) {
 		return time.Time{}, nil
 	}
 	return time.UnixMilli(rows[0].Int(0)), nil
@@ -111,7 +111,7 @@ func (s *Session) setAlarm(ctx context.Context) {
 		return
 	}
 	rows, err := s.DB.Query(ctx, `SELECT min(at) FROM due WHERE key = ? LIMIT 1`, string(s.Key))
-	if err == nil && len(rows) > 0 && !rows[0].Null(0) {
+	if err == nil && !rows[0].Null(0) {
 		err = s.Alarm(ctx, time.UnixMilli(rows[0].Int(0)))
 	}
 	if err != nil {

@@ -75,7 +75,7 @@ func (s *Session) editsOf(ctx context.Context, marks []host.Mark) (edits, error)
 	}
 	lifted := compaction.Lifted(rows)
 	for _, m := range marks {
-		if o := m.Overlay; !lifted[m.ID] && o.Own > 0 && o.After > o.Own/countFar && o.After < o.Own*countFar {
+		if o := m.Overlay; !lifted[m.ID] && o.After > o.Own/countFar && o.After < o.Own*countFar {
 			e.scale = scale{counted: o.After, estimated: o.Own}
 			e.model = o.Model
 		}

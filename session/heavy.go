@@ -112,7 +112,6 @@ func (s *Session) lighten(ctx context.Context, r *run, spare int) error {
 	if len(o.Edits) == 0 { // of the spare ones alone, or of text
 		return nil
 	}
-	slices.Reverse(o.Edits)
 	_, stmts, err := s.overlayStmts(r.Log, tidemark.FromSystem, o)
 	if err != nil {
 		return err

@@ -76,7 +76,7 @@ func (s *Session) History(ctx context.Context, all bool) iter.Seq2[tidemark.Entr
 		}
 		for i := len(logs) - 1; i >= 0; i-- {
 			for e, err := range s.messages(ctx, logs[i], host.Range{From: 1, To: 1 << 53}) {
-				if !yield(e, err) {
+				if !yield(e, err) || err != nil {
 					return
 				}
 			}
@@ -108,6 +108,9 @@ func (s *Session) Entries(ctx context.Context, before int64, limit int) ([]tidem
 	h, err := s.head(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if before == 1 { // nothing stands before the first
+		return nil, nil
 	}
 	var out []tidemark.Entry
 	for e, err := range s.log.Walk(ctx, h.Log, max(before-1, 0)) {

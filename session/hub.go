@@ -315,8 +315,7 @@ func (e *endings) Next(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			e.sub.Close()
-			e.sub = next
+			e.sub = next // the hub has let go of the other
 			return nil
 		}
 		if over {

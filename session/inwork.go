@@ -99,6 +99,7 @@ func (s *Session) Replies(ctx context.Context, input string, last tidemark.Entry
 		return nil, err
 	}
 	var seqs []int64
+	found := len(rows) == maxTurn // of a longer turn the newest are enough
 	for _, r := range rows {
 		if tidemark.Role(r.Text(1)) == tidemark.Assistant {
 			seqs = append(seqs, r.Int(0))
@@ -108,12 +109,15 @@ func (s *Session) Replies(ctx context.Context, input string, last tidemark.Entry
 		if err := json.Unmarshal(r.Bytes(2), &o); err != nil {
 			return nil, fmt.Errorf("read entry %d: %w", r.Int(0), err)
 		}
-		if o.Input == input {
+		if found = found || o.Input == input; o.Input == input {
 			break
 		}
 		if o.Input != "" && !slices.Contains(with, o.Input) {
 			return nil, nil
 		}
+	}
+	if !found { // it came behind them
+		return nil, nil
 	}
 	slices.Reverse(seqs)
 	out, err := s.log.Payloads(ctx, seqs)

@@ -161,7 +161,7 @@ func firstEdits(items []compaction.Item, inner int, api tidemark.APIError, rules
 		var edits []tidemark.Edit
 		for i := range items {
 			it := &items[i]
-			if it.Span() || it.Lead() {
+			if it.Span() {
 				continue
 			}
 			for at, b := range it.Message.Content {

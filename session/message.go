@@ -75,9 +75,6 @@ func (s *Session) amendedWith(ctx context.Context, edits []tidemark.Edit, left *
 			}
 			with, *left = append(with, n), *left-ref.Bytes
 		}
-		if len(with) == 0 {
-			continue
-		}
 		m, err := s.blocks.ReadSome(ctx, tidemark.Message{Content: e.Blocks}, with)
 		if err != nil {
 			return err

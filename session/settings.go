@@ -98,8 +98,7 @@ func (s *Session) limit(ctx context.Context, l tidemark.Limits) error {
 	if err != nil {
 		return err
 	}
-	unbounded := o.Limits == nil && mustJSON(l) == mustJSON(tidemark.Limits{})
-	if next := o.with(l); !unbounded && !next.equal(o) {
+	if next := o.with(l); !next.equal(o) {
 		return s.Configure(ctx, next)
 	}
 	return nil
