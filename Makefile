@@ -27,7 +27,7 @@ NATIVELY ?= Test(Needles|LongImport|LargeMessage|ManySessions|KeepAlive|OpenAI|D
 # What of the proxy `make test` tries in workerd, too: what depends on the host; `make soak` has all of it there.
 PROXY_PARTS ?= untouched,faults,others,sizes
 # What `make mutate` plants faults in, which and how many, and what share of them tests have to notice, in percent.
-PACKAGES ?= compaction session agent claude paging proxy proxy/body proxy/stream archive memory reset trim snapshot
+PACKAGES ?= compaction session $(patsubst %/,%,$(sort $(dir $(wildcard room/*/*.go)))) blocks agent claude paging proxy proxy/body proxy/stream archive memory reset trim snapshot
 SEED     ?= 1
 N        ?= 120
 FLOOR    ?=
@@ -163,7 +163,7 @@ soak-js: $(SUM) $(NODE_MODULES)
 # What no test notices of planted faults; a share below FLOOR percent fails.
 soak-mutate:
 	$(call title,planted faults)
-	go run ./test/mutate -seed $(SEED) -n $(N) -floor $(or $(FLOOR),75) $(PACKAGES)
+	go run ./test/mutate -seed $(SEED) -n $(N) -floor $(or $(FLOOR),85) $(PACKAGES)
 
 # Model APIs that answer anything and refuse by their rules: each next turn is answered.
 soak-odd: $(SUM)
