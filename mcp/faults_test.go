@@ -208,3 +208,37 @@ func testOdd(t *testing.T) {
 		}
 	}
 }
+
+// TestOddHints: what a server says beside a tool's name and schema may be of any kind, and costs neither the tool nor the others.
+func TestOddHints(t *testing.T) {
+	plain := script(nil)
+	url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		raw, err := io.ReadAll(io.LimitReader(r.Body, maxScripted))
+		if err != nil || !strings.Contains(string(raw), `"tools/list"`) {
+			r.Body = io.NopCloser(strings.NewReader(string(raw)))
+			plain.ServeHTTP(w, r)
+			return
+		}
+		var m struct {
+			ID json.RawMessage `json:"id"`
+		}
+		_ = json.Unmarshal(raw, &m) // without an id the client says so
+		typed(w, "application/json")
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"tools":[
+			{"name":"a","description":5,"title":"A","annotations":{"readOnlyHint":"yes"}},
+			{"name":"b","description":["x"],"title":7,"annotations":[]},
+			{"name":"c","description":"C","title":null,"annotations":{"readOnlyHint":1,"idempotentHint":true}},
+			{"name":"d","annotations":{"readOnlyHint":true,"idempotentHint":"no"}}]}}`, m.ID)
+	}))
+	tools, err := open(t, options{URL: url}).Tools(within(t, 10*time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, tool := range tools {
+		got = append(got, fmt.Sprintf("%s %q %v", tool.Name, tool.Description, tool.Idempotent))
+	}
+	if want := `[a "A" false b "" false c "C" true d "" true]`; fmt.Sprint(got) != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}

@@ -168,22 +168,26 @@ type listing struct {
 	TTL   int64    `json:"ttlMs"`
 }
 
+// listed is a tool. What is said of it beside its name and schema may be of any kind: it costs no tool.
 type listed struct {
 	Name        string          `json:"name"`
-	Title       string          `json:"title"`
-	Description string          `json:"description"`
+	Title       any             `json:"title"`
+	Description any             `json:"description"`
 	InputSchema json.RawMessage `json:"inputSchema"`
-	Annotations struct {
-		ReadOnly   bool `json:"readOnlyHint"`
-		Idempotent bool `json:"idempotentHint"`
-	} `json:"annotations"`
+	Annotations any             `json:"annotations"`
+}
+
+// hints reports whether the server says of the tool that it changes nothing, or nothing more when called again.
+func (l listed) hints() bool {
+	told, _ := l.Annotations.(map[string]any)
+	return told["readOnlyHint"] == true || told["idempotentHint"] == true
 }
 
 // tool is what the rest of the program is told of a listed tool.
 func (l listed) tool() tidemark.Tool {
-	text := l.Description
+	text, _ := l.Description.(string)
 	if text == "" {
-		text = l.Title
+		text, _ = l.Title.(string)
 	}
-	return tidemark.Tool{Name: l.Name, Description: text, InputSchema: l.InputSchema, Idempotent: l.Annotations.ReadOnly || l.Annotations.Idempotent}
+	return tidemark.Tool{Name: l.Name, Description: text, InputSchema: l.InputSchema, Idempotent: l.hints()}
 }

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -89,5 +90,18 @@ func TestThinkingWithinBound(t *testing.T) {
 		if body := string(a.body(tidemark.Request{Model: "m", Messages: []tidemark.Message{tidemark.NewText(tidemark.User, "hello")}})); !strings.Contains(body, row.want) {
 			t.Errorf("bound %d: sent %s", row.bound, body)
 		}
+	}
+}
+
+// TestEndOfWindow: an answer that ends where the window does is one that ends at its bound; only without a word it is no answer.
+func TestEndOfWindow(t *testing.T) {
+	req := tidemark.Request{Messages: []tidemark.Message{tidemark.NewText(tidemark.User, "tell me all")}}
+	got, err := complete(req, tidemark.NewText(tidemark.Assistant, "Once upon"), tidemark.Call{Stop: "model_context_window_exceeded"})
+	if err != nil || got.Call.Stop != "max_tokens" || got.Message.PlainText() != "Once upon" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	var api *tidemark.APIError
+	if _, err := complete(req, tidemark.Message{Role: tidemark.Assistant}, tidemark.Call{Stop: "model_context_window_exceeded"}); !errors.As(err, &api) || api.Class != tidemark.ClassOverflow {
+		t.Errorf("without a word: %v", err)
 	}
 }

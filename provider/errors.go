@@ -58,8 +58,10 @@ var overflowTexts = [...]struct{ says, limit, asked string }{
 	{"context window exceeds limit", "", ""},                                                        // MiniMax
 	{"prompt exceeds max length", "", ""},                                                           // GLM
 	{"reduce the length of the messages", "", ""},                                                   // Groq; OpenAI, older
-	{"request_too_large", "", ""},                                                                   // Anthropic: over 32 MB
-	{"request too large", `limit ([\d,]+)`, ""},                                                     // OpenAI and Groq: more than a minute's tokens at once, those of the reply among them
+	{"request body too large for", `max size: ([\d,]+) tokens`, ""},                                 // GitHub Models, with 413
+	{"context window of this model is", `this model is ([\d,]+)`, `has ([\d,]+) tokens`},
+	{"request_too_large", "", ""},               // Anthropic: over 32 MB
+	{"request too large", `limit ([\d,]+)`, ""}, // OpenAI and Groq: more than a minute's tokens at once, those of the reply among them
 }
 
 // askedTexts are what those who speak of a maximum context length call the size of a request. The sum with the reply is

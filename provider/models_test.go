@@ -43,6 +43,8 @@ func TestSizes(t *testing.T) {
 		{"Fireworks", `The prompt is too long: 140000, model maximum context length: 131071`, 131_071, 140_000},
 		{"Workers AI", `The estimated number of input and maximum output tokens (9000) exceeded this model context window limit (7968).`, 7968, 0},
 		{"Copilot", `prompt token count of 130001 exceeds the limit of 128000`, 128_000, 130_001},
+		{"GitHub Models", `Request body too large for gpt-4o model. Max size: 8000 tokens.`, 8000, 0},
+		{"a gateway", `Your prompt has 9,001 tokens, but the context window of this model is 8,192 tokens.`, 8192, 9001},
 		{"Kimi", `Invalid request: Your request exceeded model token limit: 262,144 (requested: 300,000)`, 262_144, 0},
 		{"Cohere", `too many tokens: total number of tokens in the prompt cannot exceed 4081 - received 5001.`, 4081, 5001},
 		{"Qwen", `<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 129024]`, 129_024, 0},

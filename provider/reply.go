@@ -158,6 +158,9 @@ func complete(req tidemark.Request, m tidemark.Message, c tidemark.Call) (tidema
 	fail := func(class tidemark.Class, typ, message string) (tidemark.Reply, error) {
 		return tidemark.Reply{}, &tidemark.APIError{Class: class, Status: http.StatusOK, Type: typ, Message: message, RequestID: c.RequestID}
 	}
+	if c.Stop == stopOverflow && len(m.Content) > 0 { // a valid answer that ends where the window does, as at the bound on a reply
+		c.Stop = stopLength
+	}
 	switch {
 	case c.Stop == stopOverflow:
 		return fail(tidemark.ClassOverflow, stopOverflow, "the reply met the end of the context window")

@@ -170,6 +170,23 @@ func TestSummaryFailures(t *testing.T) {
 	}
 }
 
+// TestSummaryRefusedOnce: a summary that is refused without a word is asked for once more.
+func TestSummaryRefusedOnce(t *testing.T) {
+	h := newHarness(t, small)
+	refused := 0
+	h.model.set(func(_ int, req tidemark.Request) (tidemark.Message, error) {
+		if asksSummary(req) && refused == 0 {
+			refused++
+			return tidemark.Message{}, &tidemark.APIError{Class: tidemark.ClassRefusal, Message: "no"}
+		}
+		return tidemark.Message{}, nil
+	})
+	h.fill(1)
+	if events := h.events("compaction"); refused != 1 || len(events) != 1 || strings.Contains(events[0], "an extract in place") {
+		t.Errorf("refused %d times: %q", refused, events)
+	}
+}
+
 func fails(c tidemark.Class) func(tidemark.Request) (string, error) {
 	return func(tidemark.Request) (string, error) { return "", &tidemark.APIError{Class: c, Message: "no"} }
 }

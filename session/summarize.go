@@ -289,6 +289,12 @@ func (s *Session) askSummary(ctx context.Context, p *plan, v View, items []compa
 		}
 		last = err
 		var api *tidemark.APIError
+		if ctx.Err() == nil && errors.As(err, &api) && api.Class == tidemark.ClassRefusal { // without a word; another try may have some
+			if bad++; bad == badSummaries {
+				break
+			}
+			continue
+		}
 		if ctx.Err() != nil || !errors.As(err, &api) || !api.Transient() {
 			return compaction.Written{}, errors.Join(err, s.summaryRefused(ctx, size, err))
 		}
