@@ -183,6 +183,28 @@ var codeClasses = map[string]tidemark.Class{
 	"5005": tidemark.ClassBadRequest, "5006": tidemark.ClassBadRequest, codeNoModel: tidemark.ClassBadRequest, "5019": tidemark.ClassBadRequest,
 }
 
+// contentTexts are what some say of what stands in the messages, under the statuses of other failures.
+var contentTexts = [...]struct {
+	says  string
+	class tidemark.Class
+}{
+	{"requires moderation", tidemark.ClassRefusal},                      // OpenRouter, with 403
+	{"found that support image input", tidemark.ClassBadRequest},        // OpenRouter, with 404
+	{"image input is not supported", tidemark.ClassBadRequest},          // llama.cpp, with 500
+	{"missing data required for image input", tidemark.ClassBadRequest}, // Ollama, with 500
+}
+
+// ofContent is the class of a failure that is for what stands in the messages, whatever its status, "" for others.
+func ofContent(message string) tidemark.Class {
+	message = strings.ToLower(message)
+	for _, c := range contentTexts {
+		if strings.Contains(message, c.says) {
+			return c.class
+		}
+	}
+	return ""
+}
+
 // classify sorts a failure. Status 0 or 200 is an error in the middle of a stream: what we do not know broke a running
 // answer, which the same request may not do again.
 func classify(status int, typ, message string) tidemark.Class {
@@ -190,6 +212,8 @@ func classify(status int, typ, message string) tidemark.Class {
 	begun := status == 0 || status == http.StatusOK
 	class := statusClasses[status]
 	switch code, err := strconv.Atoi(typ); {
+	case ofContent(message) != "":
+		return ofContent(message)
 	case overflows(typ, message) && status != http.StatusUnauthorized && status != http.StatusForbidden:
 		return tidemark.ClassOverflow
 	case typ == "insufficient_quota" || typ == "billing_error" || strings.Contains(strings.ToLower(message), "credit balance is too low"):
@@ -312,6 +336,9 @@ func statusError(status int, h http.Header, body []byte, key string, now time.Ti
 		RequestID:  redact(w.ID, key, 120),
 		RetryAfter: retryAfter(h, now),
 		Param:      redact(w.Param, key, 200),
+	}
+	if ofContent(w.Message) != "" {
+		e.Param = or(e.Param, "messages")
 	}
 	w.overflow(e)
 	// The SDKs of both APIs let this header decide over the status.

@@ -108,3 +108,56 @@ func TestDeclined(t *testing.T) {
 	}
 	h.sentInOrder([]string{"fourth", no, "fifth", no, "sixth", no, "seventh"})
 }
+
+// TestMisplaced: an API that names a place where nothing is refused, or nothing is at all, costs the turn and none behind it. So
+// does one that says with another status that a picture is not taken.
+func TestMisplaced(t *testing.T) {
+	t.Parallel()
+	picture := block(t, `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"T0xE"}}`)
+	for name, row := range map[string]struct {
+		refused  func(at int) tidemark.APIError
+		input    tidemark.Block
+		answered bool // in the turn itself
+	}{
+		"a message before": {func(at int) tidemark.APIError {
+			return tidemark.APIError{Class: tidemark.ClassBadRequest, Status: http.StatusBadRequest, Message: "forbidden", Param: "messages", Place: &tidemark.Place{Message: at - 1, Block: 0, Inner: -1}}
+		}, tidemark.Text("T0xE"), false},
+		"behind the end": {func(int) tidemark.APIError {
+			return tidemark.APIError{Class: tidemark.ClassBadRequest, Status: http.StatusBadRequest, Message: "bad", Param: "messages[99].content", Place: &tidemark.Place{Message: 99, Block: -1, Inner: -1}}
+		}, tidemark.Text("T0xE"), false},
+		"moderation": {func(int) tidemark.APIError {
+			return tidemark.APIError{Class: tidemark.ClassRefusal, Status: http.StatusForbidden, Message: "requires moderation", Param: "messages"}
+		}, tidemark.Text("T0xE"), false},
+		"not found": {func(int) tidemark.APIError {
+			return tidemark.APIError{Class: tidemark.ClassBadRequest, Status: http.StatusNotFound, Message: "No endpoints found that support image input", Param: "messages"}
+		}, picture, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t, session.Settings{})
+			h.model.set(func(_ int, req tidemark.Request) (tidemark.Message, error) {
+				for i, m := range req.Messages {
+					if strings.Contains(string(m.AppendJSON(nil)), "T0xE") {
+						e := row.refused(i)
+						return tidemark.Message{}, &e
+					}
+				}
+				return tidemark.Message{}, nil
+			})
+			h.say("one")
+			h.say("two")
+			got := h.post(session.Input{Message: tidemark.Message{Role: tidemark.User, Content: []tidemark.Block{row.input}}})
+			if strings.HasPrefix(got, "ok ") != row.answered {
+				t.Errorf("the turn: %s", got)
+			}
+			for range 3 {
+				if got := h.say("and now?"); !strings.HasPrefix(got, "ok ") {
+					t.Errorf("a later turn: %s", got)
+				}
+			}
+			if !strings.Contains(h.logged(), "T0xE") {
+				t.Error("it is lost")
+			}
+		})
+	}
+}

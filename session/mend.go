@@ -48,8 +48,9 @@ func (s *Session) guess(ctx context.Context, r *run, v View, refused error) (boo
 	if !errors.As(refused, &api) {
 		return false, refused
 	}
-	content := api.Class == tidemark.ClassRefusal || api.Class == tidemark.ClassBadRequest && api.Status != http.StatusNotFound && !ofParameter(*api) && !speaksOf(*api, otherWords[:]...)
-	if !content || api.Place != nil || !slices.Contains([]string{"", "messages", "input", "prompt"}, api.Param) || r.mends >= maxMends {
+	content := api.Class == tidemark.ClassRefusal || api.Class == tidemark.ClassBadRequest && !notFound(*api) && !ofParameter(*api) && !speaksOf(*api, otherWords[:]...)
+	misplaced := api.Place != nil && api.Place.Tool == "" // nothing is there, or not what is refused: some count messages otherwise
+	if !content || !misplaced && (api.Place != nil || !slices.Contains([]string{"", "messages", "input", "prompt"}, api.Param)) || r.mends >= maxMends {
 		return false, refused
 	}
 	from, err := s.turnFrom(ctx, r)
@@ -62,7 +63,14 @@ func (s *Session) guess(ctx context.Context, r *run, v View, refused error) (boo
 	if len(edits) == 0 {
 		return false, refused
 	}
-	return true, s.takeOut(ctx, r, *api, edits)
+	guessed := *api
+	guessed.Place = nil
+	return true, s.takeOut(ctx, r, guessed, edits)
+}
+
+// notFound reports a refusal that is for the model, or the address, whatever that is called.
+func notFound(api tidemark.APIError) bool {
+	return api.Status == http.StatusNotFound && api.Param == ""
 }
 
 // reconsider calls a second time where a model declined in words, and had done so the time before: it may go on declining
@@ -196,8 +204,8 @@ var mediaWords = [...]string{"image", "image_url", "input_image", "input_file", 
 // mediaEdits are the edits that take out pictures and documents where an API refuses one and does not say which: those
 // that no model has answered yet, else those that it has to load itself, since what was there may be gone, else all.
 func mediaEdits(v View, api tidemark.APIError) []tidemark.Edit {
-	if api.Status == http.StatusNotFound || !speaksOf(api, mediaWords[:]...) {
-		return nil // what is not found is the model, whatever that is called
+	if notFound(api) || !speaksOf(api, mediaWords[:]...) {
+		return nil
 	}
 	answered := answeredIn(v.Items)
 	held := func(guilty func(i int, b tidemark.Block) bool) func(int, tidemark.Block) bool {
@@ -345,8 +353,8 @@ func (s *Session) setAside(ctx context.Context, r *run, why error) ([]tidemark.S
 		_, stmts, err := s.overlayStmts(r.Log, tidemark.FromSystem, tidemark.Overlay{By: []string{"session"}, Lifts: r.guessed, Reason: "refused all the same"})
 		return append(stmts, s.eventStmt(r.Log, tidemark.Event{Type: "notice", Text: "What was taken out was not why. It is in view as before."})), err
 	}
-	if api == nil || api.Class != tidemark.ClassBadRequest || api.Status == http.StatusNotFound || len(r.took) == 0 {
-		return nil, nil // what is not found is the model, or the address
+	if api == nil || api.Class != tidemark.ClassBadRequest || notFound(*api) || len(r.took) == 0 {
+		return nil, nil
 	}
 	if api.Place != nil || api.Param != "" && !strings.HasPrefix(api.Param, "messages") || ofParameter(*api) {
 		return nil, nil // a place is mended where it can be
