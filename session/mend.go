@@ -50,7 +50,7 @@ func (s *Session) guess(ctx context.Context, r *run, v View, refused error) (boo
 	}
 	content := api.Class == tidemark.ClassRefusal || api.Class == tidemark.ClassBadRequest && !notFound(*api) && !ofParameter(*api) && !speaksOf(*api, otherWords[:]...)
 	misplaced := api.Place != nil && api.Place.Tool == "" // nothing is there, or not what is refused: some count messages otherwise
-	if !content || !misplaced && (api.Place != nil || !slices.Contains([]string{"", "messages", "input", "prompt"}, api.Param)) || r.mends >= maxMends {
+	if !content || !misplaced && (api.Place != nil || !ofMessages(api.Param)) || r.mends >= maxMends {
 		return false, refused
 	}
 	from, err := s.turnFrom(ctx, r)
@@ -66,6 +66,12 @@ func (s *Session) guess(ctx context.Context, r *run, v View, refused error) (boo
 	guessed := *api
 	guessed.Place = nil
 	return true, s.takeOut(ctx, r, guessed, edits)
+}
+
+// ofMessages reports that the field of a request that was refused is its messages, or a place in them, or none was named.
+func ofMessages(param string) bool {
+	field := strings.FieldsFunc(param, func(r rune) bool { return r == '.' || r == '[' })
+	return len(field) == 0 || slices.Contains([]string{"messages", "input", "prompt"}, field[0])
 }
 
 // notFound reports a refusal that is for the model, or the address, whatever that is called.
