@@ -333,11 +333,9 @@ func (t *toolCall) readSession() (map[string]any, error) {
 		return nil, err
 	}
 	out := wireHeard{Messages: []wireSaid{}}
-	var entries []tidemark.Entry
-	if before != 1 { // nothing stands before the first
-		if entries, err = s.Entries(r.Context(), before, int(limit)); err != nil {
-			return nil, err
-		}
+	entries, err := s.Entries(r.Context(), before, int(limit))
+	if err != nil {
+		return nil, err
 	}
 	size := 0
 	for i, e := range entries {

@@ -149,23 +149,13 @@ func (b *bench) asks(code, run string, round, n int, state string, asked, expire
 
 func (b *bench) exec(sql string, args ...any) {
 	b.Helper()
-	if err := b.store.DB.Tx(context.Background(), []tidemark.Stmt{{SQL: sql, Args: args}}); err != nil {
-		b.Fatal(err)
-	}
+	hosttest.Exec(b.T, b.store.DB, sql, args...)
 }
 
 // said are the rows of a query of one text.
 func (b *bench) said(sql string, args ...any) string {
 	b.Helper()
-	rows, err := b.store.DB.Query(context.Background(), sql, args...)
-	if err != nil {
-		b.Fatal(err)
-	}
-	var out []string
-	for _, r := range rows {
-		out = append(out, r.Text(0))
-	}
-	return strings.Join(out, "\n")
+	return hosttest.Lines(b.T, b.store.DB, sql, args...)
 }
 
 // notes are what was written with a transaction, which they forget.

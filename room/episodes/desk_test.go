@@ -155,9 +155,7 @@ func (d *desk) does(parts ...string) {
 // exec runs a statement.
 func (d *desk) exec(sql string, args ...any) {
 	d.t.Helper()
-	if err := d.DB.Tx(d.t.Context(), []tidemark.Stmt{{SQL: sql, Args: args}}); err != nil {
-		d.t.Fatalf("%s: %v", sql, err)
-	}
+	hosttest.Exec(d.t, d.DB, sql, args...)
 }
 
 // query gives the rows of a statement.

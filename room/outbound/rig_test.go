@@ -165,23 +165,13 @@ func (b *bench) open(c tidemark.Courier) {
 
 func (b *bench) exec(sql string, args ...any) {
 	b.Helper()
-	if err := b.store.DB.Tx(context.Background(), []tidemark.Stmt{{SQL: sql, Args: args}}); err != nil {
-		b.Fatal(err)
-	}
+	hosttest.Exec(b.T, b.store.DB, sql, args...)
 }
 
 // lines are the rows of a query of one text.
 func (b *bench) lines(sql string, args ...any) string {
 	b.Helper()
-	rows, err := b.store.DB.Query(context.Background(), sql, args...)
-	if err != nil {
-		b.Fatal(err)
-	}
-	var out []string
-	for _, r := range rows {
-		out = append(out, r.Text(0))
-	}
-	return strings.Join(out, "\n")
+	return hosttest.Lines(b.T, b.store.DB, sql, args...)
 }
 
 // rows are those of the conversation in a few words.

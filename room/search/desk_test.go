@@ -74,9 +74,7 @@ func desks(t *testing.T) (d, beside *desk) {
 // exec runs statements.
 func (d *desk) exec(sql string, args ...any) {
 	d.t.Helper()
-	if err := d.DB.Tx(d.t.Context(), []tidemark.Stmt{{SQL: sql, Args: args}}); err != nil {
-		d.t.Fatalf("%s: %v", sql, err)
-	}
+	hosttest.Exec(d.t, d.DB, sql, args...)
 }
 
 // number is the first of a query.

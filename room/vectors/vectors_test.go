@@ -126,23 +126,13 @@ func newBench(t *testing.T) *bench {
 
 func (b *bench) exec(sql string, args ...any) {
 	b.Helper()
-	if err := b.DB.Tx(context.Background(), []tidemark.Stmt{{SQL: sql, Args: args}}); err != nil {
-		b.Fatal(err)
-	}
+	hosttest.Exec(b.T, b.DB, sql, args...)
 }
 
 // rows are those of a query of one text.
 func (b *bench) rows(sql string, args ...any) string {
 	b.Helper()
-	rows, err := b.store.DB.Query(context.Background(), sql, args...)
-	if err != nil {
-		b.Fatal(err)
-	}
-	var out []string
-	for _, r := range rows {
-		out = append(out, r.Text(0))
-	}
-	return strings.Join(out, "\n")
+	return hosttest.Lines(b.T, b.store.DB, sql, args...)
 }
 
 // messages puts some into a log, and beside them what has no vector.
