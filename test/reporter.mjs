@@ -9,11 +9,12 @@ export default async function* report(events) {
   const names = []; // of the test in work and of the groups around it
   const files = new Map(); // file -> {seconds, failed}
   const line = (e) => `${JSON.stringify({ Time: new Date().toISOString(), ...e })}\n`;
+  let Package = ""; // the file of the outermost group: gotestsum ends at a test that fails without those around it
   for await (const { type, data } of events) {
     if (!data.file) continue;
-    const Package = path.relative(root, data.file);
     switch (type) {
       case "test:start":
+        if (data.nesting === 0) Package = path.relative(root, data.file);
         names.length = data.nesting;
         names.push(data.name.replaceAll("/", "|")); // Go parts a test from the one around it by a slash
         yield line({ Action: "run", Package, Test: names.join("/") });
@@ -24,15 +25,15 @@ export default async function* report(events) {
         const Test = [...names.slice(0, data.nesting), data.name.replaceAll("/", "|")].join("/"), Elapsed = data.details.duration_ms / 1000;
         if (failed) yield line({ Action: "output", Package, Test, Output: `${text(data.details.error)}\n` });
         yield line({ Action: failed ? "fail" : data.skip === undefined ? "pass" : "skip", Package, Test, Elapsed });
-        if (data.nesting === 0 || failed) { // one that fails may stand in a file that has no test of its own
+        if (data.nesting === 0) {
           const f = files.get(Package) ?? { seconds: 0, failed: false };
-          files.set(Package, { seconds: f.seconds + (data.nesting === 0 ? Elapsed : 0), failed: f.failed || failed });
+          files.set(Package, { seconds: f.seconds + Elapsed, failed: f.failed || failed });
         }
         break;
       }
       case "test:stdout":
       case "test:stderr":
-        yield line({ Action: "output", Package, Output: data.message });
+        yield line({ Action: "output", Package: Package || path.relative(root, data.file), Output: data.message });
     }
   }
   for (const [Package, { seconds, failed }] of files) yield line({ Action: failed ? "fail" : "pass", Package, Elapsed: seconds });

@@ -4,24 +4,15 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import http from "node:http";
-import { createServer } from "node:net";
 import { fileURLToPath } from "node:url";
 import { Server } from "@modelcontextprotocol/sdk/server/index.js";
 import { StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/streamableHttp.js";
 import { CallToolRequestSchema, ListToolsRequestSchema } from "@modelcontextprotocol/sdk/types.js";
+import { freePort } from "../port.mjs";
 import { wait } from "../workerd.mjs";
 
 // program is where the program of a package lies.
 export const program = (name) => fileURLToPath(new URL(`../node_modules/@modelcontextprotocol/${name}/dist/index.js`, import.meta.url));
-
-export async function freePort() {
-  const s = createServer().listen(0, "127.0.0.1");
-  await once(s, "listening");
-  const { port } = s.address();
-  s.close();
-  await once(s, "close");
-  return port;
-}
 
 // telling are the arguments by which node runs server-everything, so that a file tells of its long operations.
 export const telling = (file) => ["--import", `${new URL("told.mjs", import.meta.url)}?file=${encodeURIComponent(file)}`, program("server-everything")];

@@ -5,21 +5,12 @@
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { createServer } from "node:net";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
+import { freePort } from "../port.mjs";
 import { start, wait } from "../workerd.mjs";
 
 const here = path.dirname(fileURLToPath(import.meta.url));
-
-async function freePort() {
-  const s = createServer().listen(0, "127.0.0.1");
-  await once(s, "listening");
-  const { port } = s.address();
-  s.close();
-  return port;
-}
 
 const port = await freePort(), url = `http://127.0.0.1:${port}/mcp`;
 const every = spawn("node", [path.join(here, "../node_modules/@modelcontextprotocol/server-everything/dist/index.js"), "streamableHttp"],

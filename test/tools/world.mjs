@@ -9,7 +9,8 @@ import path from "node:path";
 import { Model } from "../clients/model.mjs";
 import { native, token, workerd } from "../clients/targets.mjs";
 import { PATIENCE, wait } from "../patience.mjs";
-import { Everything, Own, freePort, program, telling } from "./servers.mjs";
+import { freePort } from "../port.mjs";
+import { Everything, Own, program, telling } from "./servers.mjs";
 
 export const secrets = { TOOL_OWN: "hush-own-5b1f77", TOOL_LOCKED: "hush-locked-93ac02", TOOL_PIPE: "hush-pipe-c0ffee" };
 const starts = { native, workerd };

@@ -2,13 +2,13 @@
 
 import { spawn } from "node:child_process";
 import { accessSync, constants, mkdtempSync, rmSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
 import "../connections.mjs";
 import { PATIENCE } from "../patience.mjs";
+import { freePort } from "../port.mjs";
 
 export { PATIENCE };
 
@@ -20,13 +20,6 @@ export const hosts = (process.env.HOSTS ?? "native,workerd").split(",");
 const binary = path.resolve(root, process.env.TIDEMARK_BIN ?? "bin/tidemark");
 const worker = path.resolve(root, process.env.TIDEMARK_WORKER ?? "dist");
 const assets = path.resolve(root, process.env.TIDEMARK_ASSETS ?? "web/dist");
-
-const freePort = () => new Promise((done) => {
-  const s = createServer().listen(0, "127.0.0.1", () => {
-    const { port } = s.address();
-    s.close(() => done(port));
-  });
-});
 
 // host is a running server at url that can be killed, as by a power cut, and started again on the same port
 // and disk.
