@@ -185,20 +185,21 @@ var codeClasses = map[string]tidemark.Class{
 
 // contentTexts are what some say of what stands in the messages, under the statuses of other failures.
 var contentTexts = [...]struct {
-	says  string
-	class tidemark.Class
+	status int
+	says   string
+	class  tidemark.Class
 }{
-	{"requires moderation", tidemark.ClassRefusal},                      // OpenRouter, with 403
-	{"found that support image input", tidemark.ClassBadRequest},        // OpenRouter, with 404
-	{"image input is not supported", tidemark.ClassBadRequest},          // llama.cpp, with 500
-	{"missing data required for image input", tidemark.ClassBadRequest}, // Ollama, with 500
+	{http.StatusForbidden, "requires moderation", tidemark.ClassRefusal},                                // OpenRouter
+	{http.StatusNotFound, "found that support image input", tidemark.ClassBadRequest},                   // OpenRouter
+	{http.StatusInternalServerError, "image input is not supported", tidemark.ClassBadRequest},          // llama.cpp
+	{http.StatusInternalServerError, "missing data required for image input", tidemark.ClassBadRequest}, // Ollama
 }
 
-// ofContent is the class of a failure that is for what stands in the messages, whatever its status, "" for others.
-func ofContent(message string) tidemark.Class {
+// ofContent is the class of a failure that is for what stands in the messages, though its status says otherwise, "" for others.
+func ofContent(status int, message string) tidemark.Class {
 	message = strings.ToLower(message)
 	for _, c := range contentTexts {
-		if strings.Contains(message, c.says) {
+		if status == c.status && strings.Contains(message, c.says) {
 			return c.class
 		}
 	}
@@ -212,14 +213,14 @@ func classify(status int, typ, message string) tidemark.Class {
 	begun := status == 0 || status == http.StatusOK
 	class := statusClasses[status]
 	switch code, err := strconv.Atoi(typ); {
-	case ofContent(message) != "":
-		return ofContent(message)
+	case ofContent(status, message) != "":
+		return ofContent(status, message)
 	case overflows(typ, message) && status != http.StatusUnauthorized && status != http.StatusForbidden:
 		return tidemark.ClassOverflow
 	case typ == "insufficient_quota" || typ == "billing_error" || strings.Contains(strings.ToLower(message), "credit balance is too low"):
 		return tidemark.ClassAuth // waiting does not help, the owner can
 	case begun && err == nil && code >= http.StatusBadRequest: // OpenRouter sends the status as code
-		return classify(code, "", "")
+		return classify(code, "", message)
 	case class == tidemark.ClassAuth || class == tidemark.ClassOverflow || class == tidemark.ClassRate:
 		return class
 	}
@@ -337,7 +338,7 @@ func statusError(status int, h http.Header, body []byte, key string, now time.Ti
 		RetryAfter: retryAfter(h, now),
 		Param:      redact(w.Param, key, 200),
 	}
-	if ofContent(w.Message) != "" {
+	if ofContent(status, w.Message) != "" {
 		e.Param = or(e.Param, "messages")
 	}
 	w.overflow(e)

@@ -3,6 +3,7 @@ package provider
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	tidemark "github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
@@ -80,8 +81,39 @@ func (w *chatWriter) begin(role string) {
 
 func (w *chatWriter) text(role, text string) {
 	w.begin(role)
+	w.content(text)
+	w.buf = append(w.buf, '}')
+}
+
+// maxString is how many characters OpenAI takes in one string: "Invalid 'messages[1].content': string too long. Expected a
+// string with maximum length 1048576". Its larger windows hold more.
+const maxString = 1 << 20
+
+// content writes what a message says: a string, since many local servers know nothing else, or pieces of one that is too long.
+func (w *chatWriter) content(text string) {
 	w.buf = append(w.buf, `,"content":`...)
-	w.buf = append(json.AppendString(w.buf, text), '}')
+	if len(text) <= maxString || w.strict {
+		w.buf = json.AppendString(w.buf, text)
+		return
+	}
+	w.buf = append(w.buf, '[')
+	w.pieces(text)
+	w.buf = append(w.buf, ']')
+}
+
+// pieces writes a text as parts of content, one where it is not too long for that.
+func (w *chatWriter) pieces(text string) {
+	for between := ""; text != "" || between == ""; between = "," {
+		n := len(text)
+		if n > maxString {
+			for n = maxString; !utf8.RuneStart(text[n]); {
+				n--
+			}
+		}
+		w.buf = append(append(w.buf, between...), `{"type":"text","text":`...)
+		w.buf = append(json.AppendString(w.buf, text[:n]), '}')
+		text = text[n:]
+	}
 }
 
 // chatPart is a text, or the address of an image with what else the client said of it.
@@ -109,11 +141,10 @@ func (w *chatWriter) assistant(m tidemark.Message) {
 	}
 	w.begin("assistant")
 	w.places[len(w.places)-1] = place
-	w.buf = append(w.buf, `,"content":`...)
 	if len(texts) == 0 && !w.strict {
-		w.buf = append(w.buf, `null`...)
+		w.buf = append(w.buf, `,"content":null`...)
 	} else {
-		w.buf = json.AppendString(w.buf, strings.Join(texts, "\n\n"))
+		w.content(strings.Join(texts, "\n\n"))
 	}
 	for i, c := range calls {
 		if i == 0 {
@@ -183,13 +214,12 @@ func (w *chatWriter) result(b tidemark.Block, at spot) []chatPart {
 	}
 	w.buf = append(w.buf, `,"tool_call_id":`...)
 	w.buf = json.AppendString(w.buf, b.ToolUseID)
-	w.buf = append(w.buf, `,"content":`...)
-	w.buf = append(json.AppendString(w.buf, text), '}')
+	w.content(text)
+	w.buf = append(w.buf, '}')
 	return images
 }
 
-// parts writes a user message: a string when there are no images, since many local servers know
-// nothing else.
+// parts writes a user message: a string when there are no images.
 func (w *chatWriter) parts(parts []chatPart) {
 	if len(parts) == 0 {
 		return
@@ -217,8 +247,7 @@ func (w *chatWriter) parts(parts []chatPart) {
 			w.buf = append(w.buf, ',')
 		}
 		if p.image == "" {
-			w.buf = append(w.buf, `{"type":"text","text":`...)
-			w.buf = append(json.AppendString(w.buf, p.text), '}')
+			w.pieces(p.text)
 			continue
 		}
 		w.buf = append(w.buf, `{"type":"image_url","image_url":{"url":`...)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	tidemark "github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
@@ -294,5 +295,56 @@ func TestPictureDetail(t *testing.T) {
 	}
 	if body := string((&Anthropic{}).body(req)); strings.Contains(body, "detail") || !strings.Contains(body, `{"type":"image","source":{"type":"url","url":"https://example.org/a.png"}}`) {
 		t.Errorf("the Messages API is sent %s", body)
+	}
+}
+
+// TestLongStrings: what is longer than OpenAI takes in one string goes out in pieces of it, in all kinds of messages, and whole; what
+// is as long goes out as one.
+func TestLongStrings(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("é", maxString/2)
+	picture := `{"type":"image","source":{"type":"url","url":"https://example.org/a.png"}}`
+	for _, c := range []struct {
+		name     string
+		messages []string
+		pieces   int
+	}{
+		{"as long", []string{userJSON(textJSON(long))}, 0},
+		{"longer", []string{userJSON(textJSON("x" + long))}, 2},
+		{"twice as long", []string{userJSON(textJSON("x" + long + long))}, 3},
+		{"a reply", []string{userJSON(textJSON("hi")), replyJSON(textJSON("x" + long)), userJSON(textJSON("ho"))}, 2},
+		{"a result", []string{userJSON(textJSON("hi")), replyJSON(`{"type":"tool_use","id":"c1","name":"look","input":{}}`), userJSON(`{"type":"tool_result","tool_use_id":"c1","content":[` + textJSON("x"+long) + `]}`)}, 2},
+		{"beside a picture", []string{userJSON(textJSON("x"+long), picture)}, 2},
+	} {
+		var wire struct {
+			Messages []struct {
+				Content json.RawMessage `json:"content"`
+			} `json:"messages"`
+		}
+		if err := json.Unmarshal((&OpenAI{}).body(hostileRequest(t, c.messages), true), &wire); err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		pieces, text := 0, ""
+		for _, m := range wire.Messages {
+			var one string
+			var parts []struct{ Type, Text string }
+			if json.Unmarshal(m.Content, &one) == nil {
+				text += one
+			} else if err := json.Unmarshal(m.Content, &parts); err != nil {
+				continue // only calls
+			}
+			for _, p := range parts {
+				text += p.Text
+				if p.Type != "text" {
+					continue
+				}
+				if pieces++; len(p.Text) > maxString || !utf8.ValidString(p.Text) || p.Text == "" {
+					t.Errorf("%s: a piece of %d bytes", c.name, len(p.Text))
+				}
+			}
+		}
+		if want := c.messages[len(c.messages)-1]; pieces != c.pieces || strings.Count(text, "é") != strings.Count(strings.Join(c.messages, ""), "é") {
+			t.Errorf("%s: %d pieces, %d letters, of %.80s", c.name, pieces, strings.Count(text, "é"), want)
+		}
 	}
 }
