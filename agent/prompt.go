@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
@@ -73,7 +74,12 @@ func (a *Agent) News(ctx context.Context, scope tidemark.Scope, since memory.Sin
 	if err != nil { // what could not be read is not gone
 		return memory.News{}, fmt.Errorf("news for %s: %w", scope.Key, err)
 	}
-	return since.News(files), nil
+	n := since.News(files)
+	if len(since.Models) > 0 {
+		n.Windows, err = Windows(ctx, a.cfg.DB, since.Now)
+		n.Windows = slices.DeleteFunc(n.Windows, func(w tidemark.Window) bool { return !w.From.Met() || !slices.Contains(since.Models, w.Model) })
+	}
+	return n, err
 }
 
 // sources reads the memory files of a scope: MEMORY.md, yesterday's file and today's. With an error comes what could be read.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/agent"
+	"github.com/tidemark-ai/tidemark/memory"
 )
 
 // TestWindowsAtOnce: of two conversations that tell at once neither loses what is surer.
@@ -36,6 +37,27 @@ func TestWindowsAtOnce(t *testing.T) {
 		tell(late, max(known+1, 0), tidemark.WindowEndpoint)
 		if got, err := w.Windows(t.Context(), nil); err != nil || b.then != nil || len(got) != 1 || got[0].Tokens != 8192 {
 			t.Errorf("of a model with %d tokens before it has %+v, %v", known, got, err)
+		}
+	}
+}
+
+// TestWindowsAreNews: a conversation that runs is told of the windows of its own models that requests of others met, beside what
+// memory has.
+func TestWindowsAreNews(t *testing.T) {
+	w := newWorld(t)
+	at := w.cfg.Runtime.Now()
+	var told []tidemark.Window
+	for model, from := range map[string]tidemark.WindowFrom{"mine": tidemark.WindowRefused, "also mine": tidemark.WindowEndpoint, "theirs": tidemark.WindowHalved} {
+		told = append(told, tidemark.Window{Model: model, Tokens: 8192, From: from}.Holds(at))
+	}
+	if _, err := w.Windows(t.Context(), told); err != nil {
+		t.Fatal(err)
+	}
+	r := remoteOf(w, w.Peer)
+	for _, models := range [][]string{nil, {"mine", "also mine"}} {
+		n, err := r.News(t.Context(), scope(t, owners), memory.Since{Now: at, Models: models})
+		if err != nil || len(n.Windows) != len(models)/2 || len(models) > 0 && (n.Windows[0].Model != "mine" || n.Windows[0].Tokens != 8192) {
+			t.Errorf("of %q it is told %+v, %v", models, n.Windows, err)
 		}
 	}
 }

@@ -40,6 +40,8 @@ type Since struct {
 	Most tidemark.Tokens `json:"most"` // for all that is new
 	// Log leaves out what was extracted from that log: its conversation has it in its summary.
 	Log string `json:"log,omitempty"`
+	// Models asks for the windows of these that requests met: a turn asks once for all that is new to it.
+	Models []string `json:"models,omitempty"`
 	// Near asks for the facts that are near this text, and for nothing else.
 	Near string `json:"near,omitempty"`
 }
@@ -49,6 +51,8 @@ type News struct {
 	Files []Fresh  `json:"files,omitempty"`
 	Gone  []string `json:"gone,omitempty"` // hashes of lines
 	Near  []Known  `json:"near,omitempty"` // empty, too, where nobody compares facts
+
+	Windows []tidemark.Window `json:"windows,omitempty"`
 }
 
 // Fresh are the new lines of a file, in its order, a heading that they stand under first.

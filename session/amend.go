@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -30,6 +31,7 @@ func Amend(a Amendment) Input { return Input{Kind: inputAmend, Text: mustJSON(a)
 const (
 	amendBack  = 2000     // newest messages among which one is looked for: platforms let people amend for some days at most
 	maxAmended = 64 << 10 // bytes of an amendment
+	maxEarly   = 100      // newest amendments whose messages may still come
 	amendBy    = "person"
 
 	reasonEdit   = "edit"
@@ -41,7 +43,8 @@ const notHere = "[The person corrected an earlier message, which is not in this 
 
 // amend lays the corrected words, or that there are none any more, over a message. The log keeps both. What is under a
 // summary already stays in it; what was read for memories is kept. A message of somebody else's is none, and neither is
-// one of a session before a reset: words that correct what is not here are taken as said now.
+// one of a session before a reset: words that correct what is not here are taken as said now. Where the message comes after
+// all, since platforms promise no order, the amendment is carried out again; see late.
 func (s *Session) amend(ctx context.Context, r *run, q queued, text string) error {
 	by := q.Origin
 	var a Amendment
@@ -49,9 +52,13 @@ func (s *Session) amend(ctx context.Context, r *run, q queued, text string) erro
 		return fmt.Errorf("read amendment: %w: %w", err, tidemark.ErrInvalid)
 	}
 	e, ok, err := s.amended(ctx, r.Log, by, a.Edits+a.Revokes)
-	switch {
-	case err != nil || !ok && a.Edits == "":
+	if err != nil {
 		return err
+	}
+	r.early = !ok
+	switch {
+	case !ok && a.Edits == "":
+		return nil
 	case !ok: // under the name of what it corrects, so that it can be corrected again
 		return s.unmet(ctx, r, q, a)
 	}
@@ -59,6 +66,7 @@ func (s *Session) amend(ctx context.Context, r *run, q queued, text string) erro
 	if err != nil {
 		return fmt.Errorf("read entry %s: %w", e.ID, err)
 	}
+	r.early = strings.HasPrefix(m.PlainText(), notHere)
 	o := tidemark.Overlay{By: []string{amendBy}, Reason: reasonEdit, Edits: corrected(e.ID, m, a.Text)}
 	event := tidemark.Event{Type: "edit", Text: "A message was corrected by who wrote it. The log keeps both."}
 	if a.Revokes != "" {
@@ -110,6 +118,40 @@ func (s *Session) unmet(ctx context.Context, r *run, q queued, a Amendment) erro
 		return fmt.Errorf("take a correction as said now: %w", err)
 	}
 	return nil
+}
+
+// late takes apart the messages that are about to be taken where one was amended before it came: that is taken by itself,
+// nobody is asked, and what amends it is carried out next.
+func (s *Session) late(ctx context.Context, q []queued) ([]queued, []tidemark.Stmt, error) {
+	if !slices.ContainsFunc(q, func(in queued) bool { return in.Origin.Message != "" }) {
+		return q, nil, nil
+	}
+	rows, err := s.DB.Query(ctx, `SELECT n, origin, payload FROM inputs WHERE key = ? AND state = 'early' ORDER BY n DESC LIMIT ?`, string(s.Key), maxEarly)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read amendments of what had not come: %w", err)
+	}
+	for i, in := range q {
+		var again []tidemark.Stmt
+		for _, row := range rows {
+			var by tidemark.Origin
+			var text string
+			var a Amendment
+			if err := cmp.Or(json.Unmarshal(row.Bytes(1), &by), json.Unmarshal(row.Bytes(2), &text), json.Unmarshal([]byte(text), &a)); err != nil {
+				return nil, nil, fmt.Errorf("read an amendment: %w", err)
+			}
+			if in.Origin.Message == a.Edits+a.Revokes && in.Origin.Channel == by.Channel && in.Origin.Peer == by.Peer {
+				again = append(again, tidemark.Stmt{SQL: `UPDATE inputs SET state = 'new' WHERE n = ? AND state = 'early'`, Args: []any{row.Int(0)}, Want: 1})
+			}
+		}
+		switch {
+		case len(again) > 0 && i > 0:
+			return q[:i], nil, nil
+		case len(again) > 0:
+			q[0].Origin.Quiet = true
+			return q[:1], again, nil
+		}
+	}
+	return q, nil, nil
 }
 
 // amended finds a message by the platform's id of it, if the same person wrote it over the same channel.

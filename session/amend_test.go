@@ -105,6 +105,57 @@ func TestAmendedAtOnce(t *testing.T) {
 	}
 }
 
+// TestAmendedBeforeItCame: a message that was taken back or corrected before it came stands in the log when it comes, reads as
+// amended and is not answered; one of that name of somebody else's is, and so is what waits behind it.
+func TestAmendedBeforeItCame(t *testing.T) {
+	h := newHarness(t, session.Settings{})
+	beside := &harness{t: h.t, db: h.db, blobs: h.blobs, model: &model{}, agent: &fakeAgent{}, rt: h.rt, key: "agent:main:second"}
+	beside.open()
+	beside.amend("ann", "r1", session.Amendment{Revokes: "other"})
+	h.amend("ann", "r1", session.Amendment{Revokes: "m1"})
+	h.amend("ann", "r2", session.Amendment{Edits: "m2", Text: "the bus leaves at ten"})
+	h.amend("ann", "r3", session.Amendment{Edits: "m2", Text: "the bus leaves at noon"})
+	bobs := overApp("bob", "m1", "mine is 8812")
+	bobs.ID = "of bob"
+	if got := h.post(bobs); got == "" {
+		t.Error("somebody else's message of that name is not answered")
+	}
+	if got := beside.post(overApp("ann", "m1", "the neighbour says 9923")); got == "" {
+		t.Error("the neighbour is not answered")
+	}
+	waiting := []session.Input{overApp("ann", "m0", "hello again"), overApp("ann", "m1", "my pin is 4471"), overApp("ann", "m2", "the bus leaves at six"), overApp("ann", "m3", "and now?")}
+	h.model.set(func(int, tidemark.Request) (tidemark.Message, error) {
+		for _, in := range waiting {
+			if _, err := h.Post(t.Context(), in); err != nil {
+				t.Error(err)
+			}
+		}
+		waiting = nil
+		return tidemark.Message{}, nil
+	})
+	h.say("hello")
+	h.amend("ann", "r4", session.Amendment{Revokes: "none"}) // behind all of them
+	for i, req := range h.model.calls {
+		if text := string(tidemark.Message{Role: tidemark.User, Content: req.Messages[len(req.Messages)-1].Content}.AppendJSON(nil)); strings.Contains(text, "4471") || strings.Contains(text, "at six") {
+			t.Errorf("call %d was asked %s", i, text)
+		}
+	}
+	got := viewText(h)
+	if strings.Contains(got, "4471") || strings.Contains(got, "at six") || strings.Contains(got, "at ten") || strings.Count(got, "the bus leaves at noon") != 2 ||
+		strings.Count(got, "took this message back") != 1 || !strings.Contains(got, "8812") || !strings.Contains(got, "and now?") {
+		t.Errorf("view:\n%s", got)
+	}
+	if log := strings.Join(h.originals(), "\n"); !strings.Contains(log, "4471") || !strings.Contains(log, "at six") {
+		t.Errorf("the log has lost something:\n%s", log)
+	}
+	if got := viewText(beside); !strings.Contains(got, "9923") {
+		t.Errorf("the neighbour's view:\n%s", got)
+	}
+	if rows, err := h.db.Query(t.Context(), `SELECT count(*) FROM inputs WHERE key = ? AND state NOT IN ('done', 'early') LIMIT 1`, string(h.key)); err != nil || rows[0].Int(0) != 0 {
+		t.Errorf("%d inputs are not done, %v", rows[0].Int(0), err)
+	}
+}
+
 // TestQuiet: what wants no answer stands in the log and goes to the model with the next message, and nobody is asked.
 func TestQuiet(t *testing.T) {
 	h := newHarness(t, session.Settings{})

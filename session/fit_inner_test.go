@@ -384,7 +384,9 @@ func TestFitWithoutAModel(t *testing.T) {
 				r.model("ok")
 			}
 			x := r.working(stateCalling)
-			x.trial.doubted = row.doubted
+			if row.doubted {
+				x.trial.doubted = 1
+			}
 			v, err := r.View(t.Context())
 			if err != nil {
 				t.Fatal(err)

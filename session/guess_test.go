@@ -128,6 +128,18 @@ func TestMisplaced(t *testing.T) {
 		"moderation": {func(int) tidemark.APIError {
 			return tidemark.APIError{Class: tidemark.ClassRefusal, Status: http.StatusForbidden, Message: "requires moderation", Param: "messages"}
 		}, tidemark.Text("T0xE"), false},
+		"moderation that names a tool": {func(int) tidemark.APIError {
+			return tidemark.APIError{Class: tidemark.ClassRefusal, Status: http.StatusBadRequest, Message: "flagged", Param: "tools[99]"}
+		}, tidemark.Text("T0xE"), false},
+		"moderation that names a parameter": {func(int) tidemark.APIError {
+			return tidemark.APIError{Class: tidemark.ClassRefusal, Status: http.StatusBadRequest, Message: "flagged", Param: "model"}
+		}, tidemark.Text("T0xE"), false},
+		"no tool is there": {func(int) tidemark.APIError {
+			return tidemark.APIError{Class: tidemark.ClassBadRequest, Status: http.StatusBadRequest, Message: "forbidden", Param: "tools[99]"}
+		}, tidemark.Text("T0xE"), false},
+		"the system": {func(int) tidemark.APIError {
+			return tidemark.APIError{Class: tidemark.ClassBadRequest, Status: http.StatusBadRequest, Message: "forbidden", Param: "system.0"}
+		}, tidemark.Text("T0xE"), false},
 		"not found": {func(int) tidemark.APIError {
 			return tidemark.APIError{Class: tidemark.ClassBadRequest, Status: http.StatusNotFound, Message: "No endpoints found that support image input", Param: "messages"}
 		}, picture, true},
@@ -157,6 +169,10 @@ func TestMisplaced(t *testing.T) {
 			}
 			if !strings.Contains(h.logged(), "T0xE") {
 				t.Error("it is lost")
+			}
+			h.sentInOrder([]string{"one", "ok", "two", "ok", "Refused by the model's API", "and now?"})
+			if n := strings.Count(viewText(h), "Refused by the model's API"); n != 1 {
+				t.Errorf("%d blocks read as notes:\n%s", n, viewText(h))
 			}
 		})
 	}

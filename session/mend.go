@@ -41,16 +41,16 @@ func (s *Session) mend(ctx context.Context, r *run, v View, refused error) (bool
 }
 
 // guess takes out of the request what no model has answered, where an API refuses what is said in it (a filter of content,
-// a refusal without a word) or gives no reason that is known: what earlier turns left, then what tools answered in this
+// a refusal without a word), names a wrong place or gives no reason that is known: what earlier turns left, then what tools answered in this
 // one. What a person says in this one stays: they read the API's words, and the next turn goes on without it.
 func (s *Session) guess(ctx context.Context, r *run, v View, refused error) (bool, error) {
 	var api *tidemark.APIError
 	if !errors.As(refused, &api) {
 		return false, refused
 	}
-	content := api.Class == tidemark.ClassRefusal || api.Class == tidemark.ClassBadRequest && !notFound(*api) && !ofParameter(*api) && !speaksOf(*api, otherWords[:]...)
+	unclear := api.Class == tidemark.ClassBadRequest && !notFound(*api) && !ofParameter(*api) && !speaksOf(*api, otherWords[:]...)
 	misplaced := api.Place != nil && api.Place.Tool == "" // nothing is there, or not what is refused: some count messages otherwise
-	if !content || !misplaced && (api.Place != nil || !ofMessages(api.Param)) || r.mends >= maxMends {
+	if api.Class != tidemark.ClassRefusal && !(unclear && (misplaced || api.Place == nil && ofMessages(api.Param))) || r.mends >= maxMends {
 		return false, refused
 	}
 	from, err := s.turnFrom(ctx, r)
@@ -63,15 +63,22 @@ func (s *Session) guess(ctx context.Context, r *run, v View, refused error) (boo
 	if len(edits) == 0 {
 		return false, refused
 	}
+	var back []tidemark.Stmt
+	if len(r.placed) > 0 { // they were not what is refused
+		if _, back, err = s.overlayStmts(r.Log, tidemark.FromSystem, liftOf(r.placed)); err != nil {
+			return false, err
+		}
+	}
 	guessed := *api
-	guessed.Place = nil
-	return true, s.takeOut(ctx, r, guessed, edits)
+	guessed.Place, r.placed = nil, nil
+	return true, s.takeOut(ctx, r, guessed, edits, back...)
 }
 
-// ofMessages reports that the field of a request that was refused is its messages, or a place in them, or none was named.
+// ofMessages reports that the field of a request that was refused is what is said in it, or a place in that, or none was named:
+// a place that is not there may be one of those.
 func ofMessages(param string) bool {
 	field := strings.FieldsFunc(param, func(r rune) bool { return r == '.' || r == '[' })
-	return len(field) == 0 || slices.Contains([]string{"messages", "input", "prompt"}, field[0])
+	return len(field) == 0 || len(field) > 1 && field[0] == "tools" || slices.Contains([]string{"messages", "input", "prompt", "system"}, field[0])
 }
 
 // notFound reports a refusal that is for the model, or the address, whatever that is called.
@@ -121,8 +128,15 @@ func (s *Session) takeOut(ctx context.Context, r *run, api tidemark.APIError, ed
 	}
 	if api.Place == nil {
 		r.guessed = append(r.guessed, id)
+	} else {
+		r.placed = append(r.placed, id)
 	}
 	return s.mended(ctx, r, append(stmts, more...), fmt.Sprintf("The model's API refused a part of entry %s (%s). The model reads a note in its place from now on; the log keeps it.", edits[0].From, quoted(api.Message)))
+}
+
+// liftOf puts back what was taken out.
+func liftOf(overlays []tidemark.EntryID) tidemark.Overlay {
+	return tidemark.Overlay{By: []string{"session"}, Lifts: overlays, Reason: "refused all the same"}
 }
 
 // mended records that something was mended, and tells the people of the turn.
@@ -355,9 +369,15 @@ func ofParameter(api tidemark.APIError) bool {
 // at all. The originals stay in the log, and the overlay can be lifted.
 func (s *Session) setAside(ctx context.Context, r *run, why error) ([]tidemark.Stmt, error) {
 	var api *tidemark.APIError
-	if errors.As(why, &api) && len(r.guessed) > 0 && (api.Class == tidemark.ClassBadRequest || api.Class == tidemark.ClassRefusal) {
-		_, stmts, err := s.overlayStmts(r.Log, tidemark.FromSystem, tidemark.Overlay{By: []string{"session"}, Lifts: r.guessed, Reason: "refused all the same"})
-		return append(stmts, s.eventStmt(r.Log, tidemark.Event{Type: "notice", Text: "What was taken out was not why. It is in view as before."})), err
+	if errors.As(why, &api) && (api.Class == tidemark.ClassBadRequest || api.Class == tidemark.ClassRefusal) {
+		wrong := r.guessed
+		if api.Place != nil && r.mends < maxMends { // it names a place again, and nothing is there to be taken out
+			wrong = append(wrong, r.placed...)
+		}
+		if len(wrong) > 0 {
+			_, stmts, err := s.overlayStmts(r.Log, tidemark.FromSystem, liftOf(wrong))
+			return append(stmts, s.eventStmt(r.Log, tidemark.Event{Type: "notice", Text: "What was taken out was not why. It is in view as before."})), err
+		}
 	}
 	if api == nil || api.Class != tidemark.ClassBadRequest || notFound(*api) || len(r.took) == 0 {
 		return nil, nil

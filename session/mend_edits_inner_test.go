@@ -324,7 +324,7 @@ func TestGuessOnlyWhatIsSaid(t *testing.T) {
 		{"a filter", with(func(e *tidemark.APIError) { e.Class, e.Status = tidemark.ClassRefusal, 200 }), 0, false, "r2#1=c1(hi+<image>+hi)true"},
 		{"left by an earlier turn", with(func(*tidemark.APIError) {}), 0, true, "r2#1=c1(hi+<image>+hi)true"},
 		{"a place that is not there", with(func(e *tidemark.APIError) { e.Param = "messages[99].content" }), 0, false, "r2#1=c1(hi+<image>+hi)true"},
-		{"a tool that is not there", with(func(e *tidemark.APIError) { e.Param = "tools[99].function.name" }), 0, false, ""},
+		{"a tool that is not there", with(func(e *tidemark.APIError) { e.Param = "tools[99].function.name" }), 0, false, "r2#1=c1(hi+<image>+hi)true"},
 		{"too often", with(func(*tidemark.APIError) {}), 8, false, ""},
 		{"no such model", with(func(e *tidemark.APIError) { e.Status = 404 }), 0, false, ""},
 		{"a place where nothing was to mend", with(func(e *tidemark.APIError) { e.Param, e.Place = "messages[9]", &tidemark.Place{Message: 9} }), 0, false, "r2#1=c1(hi+<image>+hi)true"},

@@ -42,8 +42,11 @@ func (s *Session) news(ctx context.Context, r *run, v View) string {
 		return ""
 	}
 	left := max(s.settings().Window-v.Size, 0) / packRoom
-	n, err := s.askNews(ctx, memory.Since{Mark: mark, Most: min(newsTokens, left), Log: v.Log})
+	n, err := s.askNews(ctx, memory.Since{Mark: mark, Most: min(newsTokens, left), Log: v.Log, Models: s.windowNames()})
 	s.withoutNews(ctx, err)
+	if err := s.takeUp(ctx, n.Windows); err != nil {
+		s.warn("store windows", err)
+	}
 	r.news.text = room.Harmless(n.Note(v.System))
 	return r.news.text
 }

@@ -47,7 +47,13 @@ func (a *fakeAgent) News(ctx context.Context, _ tidemark.Scope, since memory.Sin
 	if since.Near != "" {
 		return memory.News{Near: a.near}, nil
 	}
-	return since.News(a.files), nil
+	n := since.News(a.files)
+	for _, w := range a.windows {
+		if w.From.Met() && slices.Contains(since.Models, w.Model) {
+			n.Windows = append(n.Windows, w)
+		}
+	}
+	return n, nil
 }
 
 // write makes the agent's memory these lines: those of MEMORY.md and those of a daily file.

@@ -6,18 +6,11 @@ import (
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/compaction"
 )
 
-// Bounds of the result of a tool. What is logged is whole; what is shown of a long one is its beginning and end, by an
-// overlay of the same transaction, and recall reads the rest by the id of the entry.
-const (
-	maxKept   = 8 << 20                // bytes of one result in the log; more is cut before it is kept
-	maxResult = compaction.RecallBytes // bytes of its text that the model is shown
-	maxMedia  = 4 << 20                // bytes of its images and documents that the model is shown
-
-	maxShortened = 800 << 10 // bytes of all that is shown of the long results of a reply: their overlay is one row
-)
+// maxKept is how many bytes the result of a tool may have; more is cut before it is kept. What is kept reaches the model
+// whole where the window has room for it.
+const maxKept = 8 << 20
 
 // answering makes sure that a result answers its call and may be kept.
 func answering(id string, b tidemark.Block, most int) tidemark.Block {
@@ -46,11 +39,12 @@ func resultWords(b tidemark.Block) string {
 	return out.String()
 }
 
-// mostKept is how large each of some results may be: those of one reply stand in memory together, and a view bounds that.
-func (s *Session) mostKept(calls int) int {
-	const least = 64 << 10
-	view := s.settings().ViewBytes
-	return int(min(maxKept, view/4, max(least, view/int64(max(calls, 1)))))
+// mostKept is how large each of some results may be: those of one reply stand in a view together, and half of what that
+// may weigh is left for the rest.
+func mostKept(view int64, calls int) int {
+	const least = 32 << 10
+	half := view / 2
+	return int(min(maxKept, half/2, max(least, half/int64(max(calls, 1)))))
 }
 
 // keepResult is the form in which a result stands in the table of calls: a large one stands in the bucket.
@@ -71,43 +65,4 @@ func (s *Session) keptResult(ctx context.Context, b tidemark.Block) (tidemark.Bl
 	}
 	m, _ = s.blocks.Noted(stored, m, "the result of "+b.ToolUseID)
 	return m.Content[0], nil
-}
-
-// shortResult is a result as the model is shown it first; ok is false for one that is shown whole.
-func shortResult(entry tidemark.EntryID, b tidemark.Block, most int) (out tidemark.Block, ok bool) {
-	text, media, files := 0, 0, 0
-	for _, c := range b.Content {
-		if c.Type == tidemark.TypeText {
-			text += len(c.Text)
-			continue
-		}
-		media, files = media+len(c.AppendJSON(nil)), files+1
-	}
-	if text <= maxResult && media <= maxMedia {
-		return b, false
-	}
-	if text <= most { // it is the images
-		most = text
-	}
-	short, _ := compaction.Excerpt(resultWords(b), most*2/3, most/3, string(entry))
-	if files > 0 { // an overlay is a row, which holds none
-		short += fmt.Sprintf("\n[%d images or documents of this result are left out here. They stand in entry %s.]", files, entry)
-	}
-	return tidemark.ToolResult(b.ToolUseID, strings.TrimSpace(short), b.IsError), true
-}
-
-// shortenStmts have the long results of an entry read shortened from the beginning.
-func (s *Session) shortenStmts(log string, e tidemark.Entry, results []tidemark.Block) ([]tidemark.Stmt, error) {
-	o := tidemark.Overlay{By: []string{"session"}, Reason: "result"}
-	most := min(maxResult*3/8, maxShortened/max(len(results), 1))
-	for i, b := range results {
-		if short, ok := shortResult(e.ID, b, most); ok {
-			o.Edits = append(o.Edits, tidemark.Edit{From: e.ID, Block: i + 1, Blocks: []tidemark.Block{short}})
-		}
-	}
-	if len(o.Edits) == 0 {
-		return nil, nil
-	}
-	return s.log.AppendStmts(log, tidemark.Entry{ID: tidemark.EntryID(tidemark.NewID(e.At)), Kind: tidemark.KindOverlay, At: e.At,
-		Payload: []byte(mustJSON(o)), Origin: tidemark.Origin{From: tidemark.FromSystem}})
 }

@@ -10,15 +10,20 @@ import (
 	"github.com/tidemark-ai/tidemark/session"
 )
 
-// TestLongResult: a result that is too long to be shown stands whole in the log, also after a kill between the tool and the
-// next call of the model; the model reads its ends, and the rest by recall.
+// TestLongResult: a result that the window has room for is sent whole; of two that it has none for the middles are left out,
+// as far as they must be, and the person is told. The log has them whole, also after a kill between the tool and the next
+// call of the model.
 func TestLongResult(t *testing.T) {
-	for _, die := range []bool{false, true} {
-		t.Run(fmt.Sprintf("die %v", die), func(t *testing.T) {
+	for _, row := range []struct {
+		lines int
+		die   bool
+		whole bool
+	}{{20_000, false, true}, {20_000, true, true}, {60_000, false, false}, {60_000, true, false}} {
+		t.Run(fmt.Sprintf("%+v", row), func(t *testing.T) {
 			h, _, b := newAsking(t, "agent:main:main", nil)
 			h.model.set(calls(tidemark.ToolUse("c1", "files__read", []byte(`{}`)), tidemark.ToolUse("c2", "files__write", []byte(`{}`))))
 			var line strings.Builder
-			for i := range 60_000 {
+			for i := range row.lines {
 				fmt.Fprintf(&line, "line %d of it\n", i)
 			}
 			long := line.String()
@@ -26,7 +31,7 @@ func TestLongResult(t *testing.T) {
 				return tidemark.ToolResult(c.ID, long, false)
 			}
 			code, r := h.parked(byOwner("go")) // the first has run, and its result is kept
-			if die {
+			if row.die {
 				h.stop()
 				h.idle()
 				h.open()
@@ -61,16 +66,20 @@ func TestLongResult(t *testing.T) {
 						continue
 					}
 					text := c.Content[0].Text
-					if len(text) > 200<<10 || !strings.HasPrefix(text, "line 0 of it\n") || !strings.HasSuffix(text, "line 59999 of it") || !strings.Contains(text, string(entry)) {
+					cut := strings.HasPrefix(text, "line 0 of it\n") && strings.HasSuffix(text, "line 59999 of it\n") && strings.Contains(text, string(entry)) && len(text) > 150<<10
+					if row.whole && text != long || !row.whole && !cut {
 						t.Errorf("the model reads %d bytes: %.80q", len(text), text)
 					}
 				}
+			}
+			if told := strings.Join(h.events("compaction"), "\n"); strings.Contains(told, "are left out of the middle") == row.whole {
+				t.Errorf("the person is told %q", told)
 			}
 		})
 	}
 }
 
-// TestPictureOfATool: an image in a result is shown as it is, and two that are too large together are a note.
+// TestPictureOfATool: the images in a result are shown as they are.
 func TestPictureOfATool(t *testing.T) {
 	image := func(n int) tidemark.Block {
 		var b tidemark.Block
@@ -83,7 +92,7 @@ func TestPictureOfATool(t *testing.T) {
 		name   string
 		images []int
 		shown  int
-	}{{"a small one", []int{8000}, 1}, {"a large one", []int{3 << 20}, 1}, {"two large ones", []int{3 << 20, 3 << 20}, 0}} {
+	}{{"a small one", []int{8000}, 1}, {"a large one", []int{3 << 20}, 1}, {"two large ones", []int{3 << 20, 3 << 20}, 2}} {
 		t.Run(row.name, func(t *testing.T) {
 			h, _, b := newAsking(t, "agent:main:main", nil)
 			b.call = func(_ context.Context, c tidemark.Block) tidemark.Block {
@@ -151,7 +160,7 @@ func TestManyLongResults(t *testing.T) {
 	for _, m := range h.sent() {
 		size += len(m.AppendJSON(nil))
 	}
-	if size > 3<<20 {
+	if size > 3<<20/2 || size < 300<<10 {
 		t.Errorf("%d bytes are sent", size)
 	}
 }

@@ -28,7 +28,7 @@ var tables = []string{
 		settings TEXT NOT NULL DEFAULT '{}', lives INTEGER NOT NULL DEFAULT 0,
 		people INTEGER NOT NULL DEFAULT 0, windows TEXT NOT NULL DEFAULT '{}', refused TEXT NOT NULL DEFAULT '{}', mark TEXT NOT NULL DEFAULT '') WITHOUT ROWID`,
 	`CREATE TABLE prompts(hash TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID`,
-	// An input is new, taken by a run, or done.
+	// An input is new, taken by a run, or done. An amendment whose message had not come is early.
 	`CREATE TABLE inputs(
 		n INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL, id TEXT NOT NULL, kind TEXT NOT NULL, state TEXT NOT NULL,
 		at INTEGER NOT NULL, origin TEXT NOT NULL, payload TEXT NOT NULL, hash TEXT NOT NULL, tokens INTEGER NOT NULL DEFAULT 0,

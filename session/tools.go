@@ -241,7 +241,7 @@ func (s *Session) runCall(ctx context.Context, r *run, c call) (tidemark.Block, 
 	if ctx.Err() != nil {
 		return tidemark.Block{}, context.Cause(ctx)
 	}
-	result = answering(c.ID, result, s.mostKept(c.beside))
+	result = answering(c.ID, result, mostKept(s.settings().ViewBytes, c.beside))
 	kept, err := s.keepResult(ctx, result)
 	if err != nil {
 		return tidemark.Block{}, err
@@ -340,8 +340,7 @@ func (s *Session) resultStmts(ctx context.Context, r *run, calls []call, results
 	if err != nil {
 		return nil, err
 	}
-	short, err := s.shortenStmts(r.Log, e, results)
-	return append(append(stmts, short...), s.countStmt()), err
+	return append(stmts, s.countStmt()), nil
 }
 
 // countStmt counts a message that is neither an input nor a whole reply.

@@ -89,65 +89,10 @@ func TestAnswering(t *testing.T) {
 		view  int64
 		calls int
 		want  int
-	}{{64 << 20, 1, 8 << 20}, {64 << 20, 8, 8 << 20}, {64 << 20, 16, 4 << 20}, {64 << 20, 0, 8 << 20}, {64 << 20, 5000, 64 << 10}, {8 << 20, 1, 2 << 20}, {100 << 10, 1, 25 << 10}} {
-		s, _ := plain(t, Config{Settings: Settings{ViewBytes: c.view}})
-		if got := s.mostKept(c.calls); got != c.want {
+	}{{64 << 20, 1, 8 << 20}, {64 << 20, 4, 8 << 20}, {64 << 20, 16, 2 << 20}, {64 << 20, 0, 8 << 20}, {64 << 20, 5000, 32 << 10}, {8 << 20, 1, 2 << 20}, {8 << 20, 128, 32 << 10}, {100 << 10, 1, 25 << 10}} {
+		if got := mostKept(c.view, c.calls); got != c.want {
 			t.Errorf("of %d calls in a view of %d bytes each has %d, want %d", c.calls, c.view, got, c.want)
 		}
-	}
-}
-
-// TestShortResult: a result is shown whole up to a bound of its text and one of its images; of a longer one the ends are shown,
-// or the images are left out, and the model reads where the rest stands.
-func TestShortResult(t *testing.T) {
-	picture := func(bytes int) tidemark.Block {
-		head, tail := `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"`, `"}}`
-		return blocksOf(t, head+strings.Repeat("A", bytes-len(head)-len(tail))+tail)[0]
-	}
-	result := func(content ...tidemark.Block) tidemark.Block {
-		return tidemark.Block{Type: tidemark.TypeToolResult, ToolUseID: "c1", IsError: true, Content: content}
-	}
-	line := strings.Repeat("word ", maxResult/5)
-	line += strings.Repeat("x", maxResult-len(line))
-	for _, c := range []struct {
-		name string
-		b    tidemark.Block
-		most int
-		want []string // of what is shown; nil: whole
-		size int      // bytes of it at most
-	}{
-		{"the longest text", result(tidemark.Text(line)), 9000, nil, 0},
-		{"two that are as long together", result(tidemark.Text(line[:100]), tidemark.Text(line[100:])), 9000, nil, 0},
-		{"a longer text", result(tidemark.Text(line + "y")), 9000, []string{"word word", "e1"}, 10_000},
-		{"the largest images", result(tidemark.Text("a"), picture(maxMedia/2), picture(maxMedia-maxMedia/2)), 9000, nil, 0},
-		{"larger images", result(tidemark.Text("all of it"), picture(maxMedia/2), picture(maxMedia-maxMedia/2+1)), 9000, []string{"all of it", "[2 images or documents of this result are left out here. They stand in entry e1.]"}, 200},
-		{"a longer text with a small image", result(tidemark.Text(line+"y"), picture(1000)), 9000, []string{"[1 images or documents"}, 10_000},
-	} {
-		got, short := shortResult("e1", c.b, c.most)
-		if !short != (c.want == nil) || got.ToolUseID != "c1" || !got.IsError || short && (len(got.Content) != 1 || len(got.Content[0].Text) > c.size) {
-			t.Errorf("%s: shortened %v to %d bytes", c.name, short, len(got.AppendJSON(nil)))
-		}
-		if short && strings.Contains(got.Content[0].Text, "images or documents") != strings.Contains(c.name, "image") {
-			t.Errorf("%s: it says %q", c.name, got.Content[0].Text[len(got.Content[0].Text)-80:])
-		}
-		for _, w := range c.want {
-			if !strings.Contains(got.Content[0].Text, w) {
-				t.Errorf("%s: no %q in %.300q", c.name, w, got.Content[0].Text)
-			}
-		}
-	}
-	s, rt := plain(t, Config{})
-	e := tidemark.Entry{ID: "e1", At: rt.now}
-	if stmts, err := s.shortenStmts(s.current(t), e, []tidemark.Block{result(tidemark.Text("a"))}); stmts != nil || err != nil {
-		t.Errorf("nothing is long: %d statements, %v", len(stmts), err)
-	}
-	stmts, err := s.shortenStmts(s.current(t), e, []tidemark.Block{result(tidemark.Text("a")), result(tidemark.Text(line + "y")), result(tidemark.Text(line + "z"))})
-	if err == nil {
-		err = s.DB.Tx(t.Context(), stmts)
-	}
-	marks, bad := s.log.MarksAfter(t.Context(), s.current(t), 0)
-	if err != nil || bad != nil || len(marks) != 1 || len(marks[0].Overlay.Edits) != 2 || marks[0].Overlay.Edits[0].Block != 2 || marks[0].Overlay.Edits[1].Block != 3 || marks[0].Overlay.Edits[0].From != "e1" || marks[0].Overlay.Reason != "result" {
-		t.Errorf("%+v, %v, %v", marks, err, bad)
 	}
 }
 

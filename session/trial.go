@@ -10,10 +10,11 @@ import (
 )
 
 // trial is a smaller window that a turn tries, since a request was refused and nobody said what the model takes. It is
-// learned when a request within it was taken, if the refusals were for tokens, and forgotten with the turn.
+// learned when a request within it was taken, if the refusals were for tokens, and forgotten with the turn. Where they gave no
+// reason at all it is learned the second time: once may be an outage.
 type trial struct {
 	from      tidemark.Tokens // the window before it, 0: none is tried
-	doubted   bool            // of one refusal nobody said that the request was too large, either: it may have been an outage
+	doubted   tidemark.Tokens // of a request of this size nobody said why it was refused: it may have been an outage
 	bytes     bool            // bytes were too many, which says nothing of tokens
 	least     bool            // the window is what the view takes and little more, since nothing could leave
 	installed []tidemark.EntryID
@@ -34,7 +35,7 @@ func (s *Session) parried(ctx context.Context, r *run, v, asked View, c tidemark
 	}
 	doubted := unexplained(*api)
 	switch {
-	case doubted && r.trial.doubted: // a smaller one is refused as well
+	case doubted && r.trial.doubted > 0: // a smaller one is refused as well
 		return false, errors.Join(refused, s.untry(ctx, r))
 	case doubted && !s.mostOf(v), !doubted && api.Class != tidemark.ClassOverflow:
 		return s.guess(ctx, r, asked, refused)
@@ -72,8 +73,11 @@ func (s *Session) took(ctx context.Context, r *run, v View, usage tidemark.Usage
 	s.doubts.Store(false)
 	size := max(v.Size, usage.Context())
 	s.mostTaken.Store(max(s.mostTaken.Load(), int64(size)))
+	if unsaid := tidemark.Tokens(s.unsaid.Load()); size >= unsaid { // so much is taken after all
+		s.unsaid.Store(0)
+	}
 	t := r.trial
-	if r.trial = (trial{}); t.from == 0 || t.doubted || t.bytes {
+	if r.trial = (trial{}); t.from == 0 || t.bytes || t.doubted > 0 && s.unsaid.Swap(int64(t.doubted)) == 0 {
 		return nil
 	}
 	return s.learnAnd(ctx, r, t.from, max(s.settings().Window, size), tidemark.WindowHalved)
@@ -85,8 +89,10 @@ func (s *Session) try(ctx context.Context, r *run, v View, mode fitMode) error {
 	if r.trial.from == 0 {
 		r.trial.from, taken = before, tidemark.Tokens(s.mostTaken.Load())
 	}
-	r.trial.doubted = r.trial.doubted || mode == fitDoubted
 	r.weigh(&v, v.Fixed+v.View.Tokens()) // what was reported of requests before may be too little
+	if mode == fitDoubted {
+		r.trial.doubted = v.Size
+	}
 	if err := s.tryWindow(ctx, windowToTry(before, taken, v)); err != nil {
 		return err
 	}

@@ -140,7 +140,7 @@ func TestTakenRequests(t *testing.T) {
 		{"less than before", trial{}, 10, tidemark.Usage{}, 20_000, 100_000, ""},
 		{"a window that is tried", trial{from: 100_000}, 30_000, tidemark.Usage{}, 30_000, 50_000, "The model takes 50000 tokens, not 100000: " + tidemark.WindowHalved.String() + "."},
 		{"more than is tried", trial{from: 100_000}, 60_000, tidemark.Usage{}, 60_000, 60_000, "The model takes 60000 tokens, not 100000: " + tidemark.WindowHalved.String() + "."},
-		{"one that may be an outage", trial{from: 100_000, doubted: true}, 30_000, tidemark.Usage{}, 30_000, 100_000, ""},
+		{"one that may be an outage", trial{from: 100_000, doubted: 70_000}, 30_000, tidemark.Usage{}, 30_000, 100_000, ""},
 		{"one for its bytes", trial{from: 100_000, bytes: true}, 30_000, tidemark.Usage{}, 30_000, 100_000, ""},
 	} {
 		s, _ := plain(t, Config{Settings: Settings{Window: 100_000}})
@@ -260,7 +260,7 @@ func TestParried(t *testing.T) {
 		{"of no API", errKnown, 10_000, 0, trial{}, false, false},
 		{"of the key", &auth, 10_000, 0, trial{}, false, false},
 		{"for nothing known, of a small view", &odd, 3_000, 0, trial{}, false, false},
-		{"for nothing known, where a smaller one was refused as well", &odd, 10_000, 0, trial{doubted: true}, false, true},
+		{"for nothing known, where a smaller one was refused as well", &odd, 10_000, 0, trial{doubted: 1}, false, true},
 		{"for the room of the reply", &reply, 10_000, 7, trial{}, true, false},
 		{"for the same, too often", &reply, 10_000, 8, trial{}, false, false},
 	} {

@@ -39,7 +39,11 @@ func (s *Session) turn(ctx context.Context, r *run) error {
 			if view, err = s.fitted(ctx, r, view); err != nil {
 				return err
 			}
+			window := s.settings().Window
 			asked := s.advised(r, s.push(ctx, r, view))
+			if s.settings().Window < window { // another conversation met a smaller one
+				continue
+			}
 			reply, err := s.ask(ctx, r, asked)
 			if refused := err; refused != nil || reply.Call.Declined() {
 				again, err := s.parried(ctx, r, view, asked, reply.Call, refused)
@@ -112,6 +116,10 @@ func (s *Session) take(ctx context.Context, r *run) (done bool, err error) {
 		}
 		return true, err
 	}
+	q, amended, err := s.late(ctx, q)
+	if err != nil || len(amended) > 0 && !fresh { // for the next run, which ends with it
+		return false, err
+	}
 	if err := s.load(ctx, q); err != nil {
 		return false, err
 	}
@@ -130,7 +138,7 @@ func (s *Session) take(ctx context.Context, r *run) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	stmts = append(held, stmts...)
+	stmts = append(append(held, stmts...), amended...)
 	stmts = append(stmts, tidemark.Stmt{SQL: `UPDATE heads SET active = ?, messages = messages + ? WHERE key = ?`,
 		Args: []any{s.Runtime.Now().UnixMilli(), len(q), string(s.Key)}, Want: 1})
 	stmts = append(stmts, s.peopleStmts(slices.ContainsFunc(q, func(in queued) bool { return ofPeople(in.Origin) }))...)
@@ -194,7 +202,11 @@ func (s *Session) command(ctx context.Context, r *run, q queued) error {
 }
 
 func commandDone(r *run, q queued) tidemark.Stmt {
-	return tidemark.Stmt{SQL: `UPDATE inputs SET state = 'done', run = ? WHERE n = ?`, Args: []any{r.ID, q.N}}
+	state := "done"
+	if r.early {
+		state = "early"
+	}
+	return tidemark.Stmt{SQL: `UPDATE inputs SET state = ?, run = ? WHERE n = ?`, Args: []any{state, r.ID, q.N}}
 }
 
 // ask makes one call of the model. Attempts are counted before they are made; a stream that is cut

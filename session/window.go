@@ -48,6 +48,7 @@ type windowing struct {
 	windowNap atomic.Int64 // until when nobody is asked for them, in milliseconds
 	tried     atomic.Int64 // the window that a turn tries, 0: none
 	mostTaken atomic.Int64 // tokens of the largest request that was taken in this life
+	unsaid    atomic.Int64 // of one that was refused for no reason, and a smaller one taken, 0: none
 	doubts    atomic.Bool  // a refusal that nobody explains was for something else than the size
 
 	refusedTools atomic.Pointer[map[string]refusedTool] // by name; replaced, never changed
@@ -103,6 +104,14 @@ func (s *Session) readLearned(ctx context.Context) error {
 // modelsInUse are those whose windows count here.
 func (s *Session) modelsInUse() []string {
 	return slices.Compact([]string{s.settings().Model, s.summaryModel()})
+}
+
+// windowNames are the names under which those windows are kept.
+func (s *Session) windowNames() (names []string) {
+	for _, model := range s.modelsInUse() {
+		names = append(names, s.windowName(model))
+	}
+	return names
 }
 
 // freshWindows finds out anew how much the models in use take: from the agent first, which has what other conversations
@@ -178,11 +187,7 @@ func (s *Session) pooled(ctx context.Context, told []tidemark.Window) []tidemark
 // takeUp puts in force what was heard of the models in use, where it is surer than what was known. Memory has its share of
 // the window, so with another one the prompt is made anew.
 func (s *Session) takeUp(ctx context.Context, heard []tidemark.Window) error {
-	now := s.Runtime.Now()
-	var names []string
-	for _, model := range s.modelsInUse() {
-		names = append(names, s.windowName(model))
-	}
+	now, names := s.Runtime.Now(), s.windowNames()
 	for {
 		old := s.learned.Load()
 		next := maps.Clone(*old)
