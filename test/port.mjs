@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer } from "node:net";
 
-// freePort is a free port below those that systems give to whoever listens at any, so that nobody else has it before it is used.
+// freePort is a free port below those that systems give to whoever listens at any, so that hardly anybody takes it before it is used.
 export async function freePort() {
   for (let left = 100; left > 0; left--) {
     const s = createServer().listen(15_000 + Math.floor(15_000 * Math.random()), "127.0.0.1");

@@ -9,7 +9,7 @@ export default async function* report(events) {
   const names = []; // of the test in work and of the groups around it
   const files = new Map(); // file -> {seconds, failed}
   const line = (e) => `${JSON.stringify({ Time: new Date().toISOString(), ...e })}\n`;
-  let Package = ""; // the file of the outermost group: gotestsum ends at a test that fails without those around it
+  let Package = ""; // the file of the outermost group: gotestsum crashes where a test fails whose parent is of another package
   for await (const { type, data } of events) {
     if (!data.file) continue;
     switch (type) {
@@ -33,7 +33,7 @@ export default async function* report(events) {
       }
       case "test:stdout":
       case "test:stderr":
-        yield line({ Action: "output", Package: Package || path.relative(root, data.file), Output: data.message });
+        yield line({ Action: "output", Package: path.relative(root, data.file), Output: data.message });
     }
   }
   for (const [Package, { seconds, failed }] of files) yield line({ Action: failed ? "fail" : "pass", Package, Elapsed: seconds });

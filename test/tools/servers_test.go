@@ -83,7 +83,7 @@ type discard struct{}
 
 func (discard) Write(p []byte) (int, error) { return len(p), nil }
 
-// freePort is a free port below those that systems give to whoever listens at any, so that nobody else has it before it is used.
+// freePort is a free port below those that systems give to whoever listens at any, so that hardly anybody takes it before it is used.
 func freePort(t *testing.T) string {
 	for range 100 {
 		port := strconv.Itoa(15_000 + rand.IntN(15_000))
