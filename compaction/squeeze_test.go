@@ -232,3 +232,26 @@ func TestShortSummary(t *testing.T) {
 		}
 	}
 }
+
+// TestCutShare: what is kept of a long result is not divided by the short ones beside it.
+func TestCutShare(t *testing.T) {
+	calls, results := tidemark.Message{Role: tidemark.Assistant}, tidemark.Message{Role: tidemark.User}
+	for i := range 30 {
+		id, size := fmt.Sprint("c", i), 1000
+		if i == 7 {
+			size = 1 << 20
+		}
+		calls.Content = append(calls.Content, tidemark.ToolUse(id, "read", nil))
+		results.Content = append(results.Content, tidemark.ToolResult(id, strings.Repeat("word ", size/5), false))
+	}
+	var v View
+	for i, m := range []tidemark.Message{tidemark.NewText(tidemark.User, "read all"), calls, results} {
+		id := tidemark.EntryID(fmt.Sprint("e", i))
+		v.Items = append(v.Items, Item{ID: id, From: id, To: id, Seq: int64(i + 1), Last: int64(i + 1), Message: m, Tokens: tidemark.Estimate(m)})
+	}
+	v.Size = v.Tokens()
+	edits := squeeze(v, Budget{Window: 200_000, Reserve: 20_000})
+	if len(edits) != 1 || edits[0].Block != 8 || len(edits[0].Blocks[0].Content[0].Text) < 400<<10 {
+		t.Fatalf("%d edits, of the long one %d bytes are kept", len(edits), len(edits[0].Blocks[0].Content[0].Text))
+	}
+}

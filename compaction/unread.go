@@ -113,9 +113,15 @@ func squeeze(v View, b Budget) []tidemark.Edit {
 	if all > room {
 		most = evenly(words, max(room, 0))
 	}
+	cut := 0
+	for _, l := range words {
+		if l.tokens > most {
+			cut++
+		}
+	}
 	var edits []tidemark.Edit
 	for _, l := range words {
-		if e, ok := l.edit(most, maxSqueezed/len(words)); ok {
+		if e, ok := l.edit(most, maxSqueezed/max(cut, 1)); ok {
 			edits = append(edits, e)
 		}
 	}
