@@ -105,7 +105,7 @@ func (o *OpenAI) encode(req tidemark.Request, usage bool) ([]byte, chatPlaces) {
 	}
 	b = appendFunctions(b, req.Tools)
 	b = append(b, `,"messages":[`...)
-	w := chatWriter{buf: b}
+	w := chatWriter{buf: b, bounded: o.official()}
 	if req.System != "" {
 		w.text("system", req.System)
 	}

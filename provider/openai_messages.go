@@ -17,6 +17,8 @@ type chatWriter struct {
 	message int // that is written
 	places  chatPlaces
 
+	bounded bool // a string has a bound: it is OpenAI's own API
+
 	// What Workers AI wants otherwise.
 	strict bool              // content is never null
 	names  map[string]string // of calls by id; a result tells the name too. nil: it does not
@@ -85,27 +87,33 @@ func (w *chatWriter) text(role, text string) {
 	w.buf = append(w.buf, '}')
 }
 
-// maxString is how many characters OpenAI takes in one string: "Invalid 'messages[1].content': string too long. Expected a
-// string with maximum length 1048576". Its larger windows hold more.
+// maxString is how many characters OpenAI takes in one string ("Invalid 'messages[1].content': string too long. Expected a
+// string with maximum length 1048576"), counted in bytes here. Its larger windows hold more.
 const maxString = 1 << 20
 
-// content writes what a message says: a string, since many local servers know nothing else, or pieces of one that is too long.
-func (w *chatWriter) content(text string) {
+// long reports a text that goes out in pieces: only where one string may not hold it, since many local servers know nothing
+// but strings.
+func (w *chatWriter) long(text string) bool { return w.bounded && len(text) > maxString }
+
+// content writes what a message says and returns in how many parts, one for a string.
+func (w *chatWriter) content(text string) (parts int) {
 	w.buf = append(w.buf, `,"content":`...)
-	if len(text) <= maxString || w.strict {
+	if !w.long(text) {
 		w.buf = json.AppendString(w.buf, text)
-		return
+		return 1
 	}
 	w.buf = append(w.buf, '[')
-	w.pieces(text)
+	parts = w.pieces(text)
 	w.buf = append(w.buf, ']')
+	return parts
 }
 
 // pieces writes a text as parts of content, one where it is not too long for that.
-func (w *chatWriter) pieces(text string) {
+func (w *chatWriter) pieces(text string) (parts int) {
 	for between := ""; text != "" || between == ""; between = "," {
+		parts++
 		n := len(text)
-		if n > maxString {
+		if w.long(text) {
 			for n = maxString; !utf8.RuneStart(text[n]); {
 				n--
 			}
@@ -114,6 +122,7 @@ func (w *chatWriter) pieces(text string) {
 		w.buf = append(json.AppendString(w.buf, text[:n]), '}')
 		text = text[n:]
 	}
+	return parts
 }
 
 // chatPart is a text, or the address of an image with what else the client said of it.
@@ -207,19 +216,20 @@ func (w *chatWriter) result(b tidemark.Block, at spot) []chatPart {
 		text = "[empty result]" // several servers refuse empty content
 	}
 	w.begin("tool")
-	w.stood(at)
 	if name := w.names[b.ToolUseID]; name != "" {
 		w.buf = append(w.buf, `,"name":`...)
 		w.buf = json.AppendString(w.buf, name)
 	}
 	w.buf = append(w.buf, `,"tool_call_id":`...)
 	w.buf = json.AppendString(w.buf, b.ToolUseID)
-	w.content(text)
+	for range w.content(text) {
+		w.stood(at)
+	}
 	w.buf = append(w.buf, '}')
 	return images
 }
 
-// parts writes a user message: a string when there are no images.
+// parts writes a user message: a string when there are no images, and it is not too long for one.
 func (w *chatWriter) parts(parts []chatPart) {
 	if len(parts) == 0 {
 		return
@@ -230,26 +240,26 @@ func (w *chatWriter) parts(parts []chatPart) {
 		images = images || p.image != ""
 		texts = append(texts, p.text)
 	}
-	if !images {
-		w.text("user", strings.Join(texts, "\n\n"))
-	} else {
-		w.begin("user")
-	}
-	for _, p := range parts {
-		w.stood(p.at)
-	}
-	if !images {
+	if text := strings.Join(texts, "\n\n"); !images && !w.long(text) {
+		w.text("user", text)
+		for _, p := range parts {
+			w.stood(p.at)
+		}
 		return
 	}
+	w.begin("user")
 	w.buf = append(w.buf, `,"content":[`...)
 	for i, p := range parts {
 		if i > 0 {
 			w.buf = append(w.buf, ',')
 		}
 		if p.image == "" {
-			w.pieces(p.text)
+			for range w.pieces(p.text) {
+				w.stood(p.at)
+			}
 			continue
 		}
+		w.stood(p.at)
 		w.buf = append(w.buf, `{"type":"image_url","image_url":{"url":`...)
 		w.buf = append(json.AppendString(w.buf, p.image), p.more...)
 		w.buf = append(w.buf, `}}`...)

@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	tidemark "github.com/tidemark-ai/tidemark"
@@ -113,6 +114,27 @@ func TestPlaces(t *testing.T) {
 				t.Errorf("found %+v, want %+v", e.Place, row.want)
 			}
 		})
+	}
+}
+
+// TestPlaceBehindPieces: where a text goes out in pieces, a place behind them is found, and one in them is of that text.
+func TestPlaceBehindPieces(t *testing.T) {
+	long := textJSON(strings.Repeat("a", 2*maxString+1))
+	picture := `{"type":"image","source":{"type":"url","url":"https://example.org/a.png"}}`
+	req := tidemark.Request{Model: "m", Messages: []tidemark.Message{mustMessage(t, userJSON(long, picture, picture)), mustMessage(t, replyJSON(`{"type":"tool_use","id":"c1","name":"look","input":{}}`)),
+		mustMessage(t, userJSON(`{"type":"tool_result","tool_use_id":"c1","content":[`+long+`]}`, long, textJSON("b")))}}
+	o := &OpenAI{}
+	fit := o.valid(req)
+	_, places := o.encode(fit.Request, true)
+	for at, want := range map[string]tidemark.Place{
+		"messages[0].content[2]": {Message: 0, Block: 0, Inner: -1}, "messages[0].content[3]": {Message: 0, Block: 1, Inner: -1}, "messages[0].content[4]": {Message: 0, Block: 2, Inner: -1},
+		"messages[2].content[1]": {Message: 2, Block: 0, Inner: -1}, "messages[3].content[2]": {Message: 2, Block: 1, Inner: -1}, "messages[3].content[3]": {Message: 2, Block: 2, Inner: -1},
+	} {
+		api := &tidemark.APIError{Class: tidemark.ClassBadRequest, Param: at}
+		fit.refused(api, places.find(fit))
+		if api.Place == nil || *api.Place != want {
+			t.Errorf("%s is %+v, want %+v", at, api.Place, want)
+		}
 	}
 }
 
