@@ -76,10 +76,12 @@ func (a *Agent) News(ctx context.Context, scope tidemark.Scope, since memory.Sin
 	}
 	n := since.News(files)
 	if len(since.Models) > 0 {
-		n.Windows, err = Windows(ctx, a.cfg.DB, since.Now)
+		if n.Windows, err = Windows(ctx, a.cfg.DB, since.Now); err != nil { // what memory has is worth telling without
+			a.cfg.Logger.Warn("read windows", "agent", a.cfg.Name, "err", err)
+		}
 		n.Windows = slices.DeleteFunc(n.Windows, func(w tidemark.Window) bool { return !w.From.Met() || !slices.Contains(since.Models, w.Model) })
 	}
-	return n, err
+	return n, nil
 }
 
 // sources reads the memory files of a scope: MEMORY.md, yesterday's file and today's. With an error comes what could be read.

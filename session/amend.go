@@ -1,11 +1,11 @@
 package session
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
@@ -15,7 +15,7 @@ import (
 )
 
 // inputAmend is the kind of an input by which a person corrects or takes back what they wrote. It waits in the queue as
-// all inputs do, so it never overtakes the message that it is about.
+// all inputs do, behind the message that it is about if that came before it.
 const inputAmend = "amend"
 
 // Amendment names a message of a person's by the platform's id, and what it says now.
@@ -29,9 +29,10 @@ type Amendment struct {
 func Amend(a Amendment) Input { return Input{Kind: inputAmend, Text: mustJSON(a)} }
 
 const (
-	amendBack  = 2000     // newest messages among which one is looked for: platforms let people amend for some days at most
-	maxAmended = 64 << 10 // bytes of an amendment
-	maxEarly   = 100      // newest amendments whose messages may still come
+	amendBack  = 2000           // newest messages among which one is looked for: platforms let people amend for some days at most
+	maxAmended = 64 << 10       // bytes of an amendment
+	maxUnmet   = 100            // of one message that has not come
+	unmetFor   = 72 * time.Hour // that one may still come: platforms post again for days
 	amendBy    = "person"
 
 	reasonEdit   = "edit"
@@ -43,22 +44,23 @@ const notHere = "[The person corrected an earlier message, which is not in this 
 
 // amend lays the corrected words, or that there are none any more, over a message. The log keeps both. What is under a
 // summary already stays in it; what was read for memories is kept. A message of somebody else's is none, and neither is
-// one of a session before a reset: words that correct what is not here are taken as said now. Where the message comes after
-// all, since platforms promise no order, the amendment is carried out again; see late.
-func (s *Session) amend(ctx context.Context, r *run, q queued, text string) error {
+// one of a session before a reset: words that correct what is not here are taken as said now, but in a group, where most of
+// what is said is not for us. Where the message comes after all, since platforms promise no order, the amendment is carried out
+// again; see late.
+func (s *Session) amend(ctx context.Context, r *run, q queued) error {
 	by := q.Origin
-	var a Amendment
-	if err := json.Unmarshal([]byte(text), &a); err != nil {
-		return fmt.Errorf("read amendment: %w: %w", err, tidemark.ErrInvalid)
+	_, a, err := q.amendment()
+	if err != nil {
+		return err
 	}
 	e, ok, err := s.amended(ctx, r.Log, by, a.Edits+a.Revokes)
 	if err != nil {
 		return err
 	}
-	r.early = !ok
+	r.unmet = !ok
 	switch {
-	case !ok && a.Edits == "":
-		return nil
+	case !ok && (a.Edits == "" || by.To != nil && by.To.Group):
+		return s.last(ctx, r, s.forgetUnmet())
 	case !ok: // under the name of what it corrects, so that it can be corrected again
 		return s.unmet(ctx, r, q, a)
 	}
@@ -66,7 +68,7 @@ func (s *Session) amend(ctx context.Context, r *run, q queued, text string) erro
 	if err != nil {
 		return fmt.Errorf("read entry %s: %w", e.ID, err)
 	}
-	r.early = strings.HasPrefix(m.PlainText(), notHere)
+	r.unmet = strings.HasPrefix(m.PlainText(), notHere)
 	o := tidemark.Overlay{By: []string{amendBy}, Reason: reasonEdit, Edits: corrected(e.ID, m, a.Text)}
 	event := tidemark.Event{Type: "edit", Text: "A message was corrected by who wrote it. The log keeps both."}
 	if a.Revokes != "" {
@@ -88,6 +90,9 @@ func (s *Session) amend(ctx context.Context, r *run, q queued, text string) erro
 	}
 	if p != nil && p.Last >= e.Seq { // it may have read the words of before
 		stmts = append(stmts, s.dropStmts(r, p)...)
+	}
+	if r.command == nil { // its message has just come, and is answered behind this
+		stmts = append(stmts, commandDone(r, q))
 	}
 	if err := s.last(ctx, r, append(stmts, s.eventStmt(r.Log, event))...); err != nil {
 		return fmt.Errorf("amend entry %s: %w", e.ID, err)
@@ -112,7 +117,7 @@ func (s *Session) unmet(ctx context.Context, r *run, q queued, a Amendment) erro
 	if err != nil {
 		return err
 	}
-	stmts = append(stmts, tidemark.Stmt{SQL: `UPDATE heads SET active = ?, messages = messages + 1 WHERE key = ?`,
+	stmts = append(stmts, s.forgetUnmet(), tidemark.Stmt{SQL: `UPDATE heads SET active = ?, messages = messages + 1 WHERE key = ?`,
 		Args: []any{s.Runtime.Now().UnixMilli(), string(s.Key)}, Want: 1})
 	if err := s.last(ctx, r, stmts...); err != nil {
 		return fmt.Errorf("take a correction as said now: %w", err)
@@ -121,37 +126,63 @@ func (s *Session) unmet(ctx context.Context, r *run, q queued, a Amendment) erro
 }
 
 // late takes apart the messages that are about to be taken where one was amended before it came: that is taken by itself,
-// nobody is asked, and what amends it is carried out next.
-func (s *Session) late(ctx context.Context, q []queued) ([]queued, []tidemark.Stmt, error) {
-	if !slices.ContainsFunc(q, func(in queued) bool { return in.Origin.Message != "" }) {
-		return q, nil, nil
-	}
-	rows, err := s.DB.Query(ctx, `SELECT n, origin, payload FROM inputs WHERE key = ? AND state = 'early' ORDER BY n DESC LIMIT ?`, string(s.Key), maxEarly)
-	if err != nil {
-		return nil, nil, fmt.Errorf("read amendments of what had not come: %w", err)
-	}
+// with what amends it. One that was taken back asks nobody.
+func (s *Session) late(ctx context.Context, q []queued) ([]queued, []queued, error) {
 	for i, in := range q {
-		var again []tidemark.Stmt
-		for _, row := range rows {
-			var by tidemark.Origin
-			var text string
-			var a Amendment
-			if err := cmp.Or(json.Unmarshal(row.Bytes(1), &by), json.Unmarshal(row.Bytes(2), &text), json.Unmarshal([]byte(text), &a)); err != nil {
-				return nil, nil, fmt.Errorf("read an amendment: %w", err)
-			}
-			if in.Origin.Message == a.Edits+a.Revokes && in.Origin.Channel == by.Channel && in.Origin.Peer == by.Peer {
-				again = append(again, tidemark.Stmt{SQL: `UPDATE inputs SET state = 'new' WHERE n = ? AND state = 'early'`, Args: []any{row.Int(0)}, Want: 1})
-			}
+		if in.Origin.Message == "" {
+			continue
 		}
-		switch {
-		case len(again) > 0 && i > 0:
+		rows, err := s.DB.Query(ctx, `SELECT n, id, payload FROM inputs WHERE key = ? AND state = 'unmet' AND at > ?
+			AND json_extract(origin, '$.channel') = ? AND json_extract(origin, '$.peer') = ?
+			AND ? IN (json_extract(json_extract(payload, '$'), '$.edits'), json_extract(json_extract(payload, '$'), '$.revokes')) ORDER BY n LIMIT ?`,
+			string(s.Key), s.Runtime.Now().Add(-unmetFor).UnixMilli(), in.Origin.Channel, in.Origin.Peer, in.Origin.Message, maxUnmet)
+		if err != nil {
+			return nil, nil, fmt.Errorf("read amendments of what had not come: %w", err)
+		}
+		if len(rows) > 0 && i > 0 {
 			return q[:i], nil, nil
-		case len(again) > 0:
-			q[0].Origin.Quiet = true
-			return q[:1], again, nil
+		}
+		var amended []queued
+		for _, row := range rows {
+			a := queued{N: row.Int(0), ID: row.Text(1), Kind: inputAmend, Origin: in.Origin, Payload: row.Bytes(2)}
+			_, what, err := a.amendment()
+			if err != nil { // of ours, and none of them is worth every later turn
+				s.warn("match an amendment", err)
+				continue
+			}
+			q[0].Origin.Quiet = q[0].Origin.Quiet || what.Revokes != ""
+			amended = append(amended, a)
+		}
+		if len(amended) > 0 {
+			return q[:1], amended, nil
 		}
 	}
 	return q, nil, nil
+}
+
+// matchStmts have amendments whose message has come carried out next.
+func matchStmts(amended []queued) (stmts []tidemark.Stmt) {
+	for _, a := range amended {
+		stmts = append(stmts, tidemark.Stmt{SQL: `UPDATE inputs SET state = 'new' WHERE n = ? AND state = 'unmet'`, Args: []any{a.N}, Want: 1})
+	}
+	return stmts
+}
+
+// amendment is what an input amends, and as it is queued.
+func (q queued) amendment() (text string, a Amendment, err error) {
+	if err = jsonText(q.Payload, &text); err == nil {
+		err = json.Unmarshal([]byte(text), &a)
+	}
+	if err != nil {
+		err = fmt.Errorf("read amendment %s: %w: %w", q.ID, err, tidemark.ErrInvalid)
+	}
+	return text, a, err
+}
+
+// forgetUnmet lets go of amendments whose message will not come any more.
+func (s *Session) forgetUnmet() tidemark.Stmt {
+	return tidemark.Stmt{SQL: `UPDATE inputs SET state = 'done', payload = '' WHERE key = ? AND state = 'unmet' AND at <= ?`,
+		Args: []any{string(s.Key), s.Runtime.Now().Add(-unmetFor).UnixMilli()}}
 }
 
 // amended finds a message by the platform's id of it, if the same person wrote it over the same channel.

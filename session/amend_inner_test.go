@@ -127,7 +127,7 @@ func TestAmendedAsks(t *testing.T) {
 func (r *rig) amends(by tidemark.Origin, a Amendment) *run {
 	r.t.Helper()
 	x := r.working(stateCalling)
-	if err := r.amend(r.t.Context(), x, queued{ID: "input", Origin: by, At: r.clock.Now()}, mustJSON(a)); err != nil {
+	if err := r.amend(r.t.Context(), x, queued{ID: "input", Kind: inputAmend, Origin: by, At: r.clock.Now(), Payload: []byte(mustJSON(mustJSON(a)))}); err != nil {
 		r.t.Fatal(err)
 	}
 	r.exec(`UPDATE runs SET state = 'done' WHERE key = ?`, string(r.Key))

@@ -105,8 +105,9 @@ func TestAmendedAtOnce(t *testing.T) {
 	}
 }
 
-// TestAmendedBeforeItCame: a message that was taken back or corrected before it came stands in the log when it comes, reads as
-// amended and is not answered; one of that name of somebody else's is, and so is what waits behind it.
+// TestAmendedBeforeItCame: a message that was taken back or corrected before it came stands in the log when it comes, and reads as
+// amended. What was taken back is not answered; corrected words are, and so is a message of that name of somebody else's, and
+// what waits behind. Where the turn is stopped, it reads so all the same.
 func TestAmendedBeforeItCame(t *testing.T) {
 	h := newHarness(t, session.Settings{})
 	beside := &harness{t: h.t, db: h.db, blobs: h.blobs, model: &model{}, agent: &fakeAgent{}, rt: h.rt, key: "agent:main:second"}
@@ -135,10 +136,15 @@ func TestAmendedBeforeItCame(t *testing.T) {
 	})
 	h.say("hello")
 	h.amend("ann", "r4", session.Amendment{Revokes: "none"}) // behind all of them
+	asked := ""
 	for i, req := range h.model.calls {
+		asked += req.Messages[len(req.Messages)-1].PlainText() + "\n--\n"
 		if text := string(tidemark.Message{Role: tidemark.User, Content: req.Messages[len(req.Messages)-1].Content}.AppendJSON(nil)); strings.Contains(text, "4471") || strings.Contains(text, "at six") {
 			t.Errorf("call %d was asked %s", i, text)
 		}
+	}
+	if !strings.Contains(asked, "the bus leaves at noon\n--") {
+		t.Errorf("the corrected words are not answered: %s", asked)
 	}
 	got := viewText(h)
 	if strings.Contains(got, "4471") || strings.Contains(got, "at six") || strings.Contains(got, "at ten") || strings.Count(got, "the bus leaves at noon") != 2 ||
@@ -151,8 +157,8 @@ func TestAmendedBeforeItCame(t *testing.T) {
 	if got := viewText(beside); !strings.Contains(got, "9923") {
 		t.Errorf("the neighbour's view:\n%s", got)
 	}
-	if rows, err := h.db.Query(t.Context(), `SELECT count(*) FROM inputs WHERE key = ? AND state NOT IN ('done', 'early') LIMIT 1`, string(h.key)); err != nil || rows[0].Int(0) != 0 {
-		t.Errorf("%d inputs are not done, %v", rows[0].Int(0), err)
+	if rows, err := h.db.Query(t.Context(), `SELECT group_concat(id || ' ' || state) FROM inputs WHERE key = ? AND state <> 'done' LIMIT 1`, string(h.key)); err != nil || rows[0].Text(0) != "r4 unmet" {
+		t.Errorf("not done are %s, %v", rows[0].Text(0), err)
 	}
 }
 

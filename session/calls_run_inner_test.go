@@ -68,7 +68,7 @@ func TestCallsRunOnce(t *testing.T) {
 			agent.slow = 1
 		}
 		s.does(t, `INSERT INTO calls(run, round, n, id, call, idempotent, state) VALUES('r', 0, 0, 'c0', '{}', 0, ?)`, c.state)
-		k := call{ID: "c0", Block: tidemark.ToolUse("c0", "send", nil), State: c.state, Idempotent: c.idempotent, Result: tidemark.ToolResult("c0", "of before", false), beside: 1}
+		k := call{ID: "c0", Block: tidemark.ToolUse("c0", "send", nil), State: c.state, Idempotent: c.idempotent, Result: tidemark.ToolResult("c0", "of before", false), left: roomOf(1<<20, nil)}
 		if c.told {
 			k.told = tidemark.ToolResult("c0", "not run", true)
 		}

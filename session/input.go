@@ -40,7 +40,7 @@ type Receipt struct {
 	ID        string `json:"id"`
 	Session   string `json:"sessionId"`
 	Duplicate bool   `json:"duplicate,omitempty"` // it had been received before
-	State     string `json:"state"`               // new, taken, done
+	State     string `json:"state"`               // new, taken, done, unmet
 	Run       string `json:"-"`                   // that took it up, empty for none
 }
 
@@ -93,7 +93,7 @@ func (s *Session) Post(ctx context.Context, in Input) (Receipt, error) {
 	err = write(ctx, stmts)
 	if errors.Is(err, tidemark.ErrConflict) {
 		if r, err = s.receipt(ctx, in.ID, hash); errors.Is(err, tidemark.ErrNotFound) {
-			return Receipt{}, fmt.Errorf("input %s: %d inputs wait already: %w", in.ID, maxQueued, tidemark.ErrBusy)
+			return Receipt{}, fmt.Errorf("input %s: %d inputs wait already; wait until some are answered: %w", in.ID, maxQueued, tidemark.ErrBusy)
 		}
 		r.Duplicate = true
 	}
@@ -231,7 +231,7 @@ func (in Input) Validate() error {
 		return nil
 	case InputMessage, "":
 	default:
-		return fmt.Errorf("input kind %q: want message, compact or reset: %w", in.Kind, tidemark.ErrInvalid)
+		return fmt.Errorf("input kind %q: want message, compact, reset or ask: %w", in.Kind, tidemark.ErrInvalid)
 	}
 	if in.Message.Role != tidemark.User {
 		return fmt.Errorf("the role of an input must be user: %w", tidemark.ErrInvalid)

@@ -41,16 +41,14 @@ func (s *Session) mend(ctx context.Context, r *run, v View, refused error) (bool
 }
 
 // guess takes out of the request what no model has answered, where an API refuses what is said in it (a filter of content,
-// a refusal without a word), names a wrong place or gives no reason that is known: what earlier turns left, then what tools answered in this
-// one. What a person says in this one stays: they read the API's words, and the next turn goes on without it.
+// a refusal without a word), names a wrong place or gives no reason that is known: what earlier turns left, then what tools
+// answered in this one. What a person says in this one stays: they read the API's words, and the next turn goes on without it.
 func (s *Session) guess(ctx context.Context, r *run, v View, refused error) (bool, error) {
 	var api *tidemark.APIError
 	if !errors.As(refused, &api) {
 		return false, refused
 	}
-	unclear := api.Class == tidemark.ClassBadRequest && !notFound(*api) && !ofParameter(*api) && !speaksOf(*api, otherWords[:]...)
-	misplaced := api.Place != nil && api.Place.Tool == "" // nothing is there, or not what is refused: some count messages otherwise
-	if api.Class != tidemark.ClassRefusal && !(unclear && (misplaced || api.Place == nil && ofMessages(api.Param))) || r.mends >= maxMends {
+	if !ofWhatIsSaid(*api) || r.mends >= maxMends {
 		return false, refused
 	}
 	from, err := s.turnFrom(ctx, r)
@@ -64,14 +62,28 @@ func (s *Session) guess(ctx context.Context, r *run, v View, refused error) (boo
 		return false, refused
 	}
 	var back []tidemark.Stmt
-	if len(r.placed) > 0 { // they were not what is refused
-		if _, back, err = s.overlayStmts(r.Log, tidemark.FromSystem, liftOf(r.placed)); err != nil {
+	if wrong := r.misplaced(*api); len(wrong) > 0 {
+		if _, back, err = s.overlayStmts(r.Log, tidemark.FromSystem, liftOf(wrong)); err != nil {
 			return false, err
 		}
 	}
 	guessed := *api
-	guessed.Place, r.placed = nil, nil
+	guessed.Place = nil
 	return true, s.takeOut(ctx, r, guessed, edits, back...)
+}
+
+// ofWhatIsSaid reports that a refusal may be for what is said: a filter says so; other words are for nothing else that is known,
+// and name no place, or a wrong one: nothing is there, or not what is refused, since some count messages otherwise.
+func ofWhatIsSaid(api tidemark.APIError) bool {
+	switch {
+	case api.Class == tidemark.ClassRefusal:
+		return true
+	case api.Class != tidemark.ClassBadRequest || notFound(api) || ofParameter(api) || speaksOf(api, otherWords[:]...):
+		return false
+	case api.Place != nil:
+		return api.Place.Tool == ""
+	}
+	return ofMessages(api.Param)
 }
 
 // ofMessages reports that the field of a request that was refused is what is said in it, or a place in that, or none was named:
@@ -129,9 +141,26 @@ func (s *Session) takeOut(ctx context.Context, r *run, api tidemark.APIError, ed
 	if api.Place == nil {
 		r.guessed = append(r.guessed, id)
 	} else {
-		r.placed = append(r.placed, id)
+		r.placed = append(r.placed, placed{id, *api.Place})
 	}
 	return s.mended(ctx, r, append(stmts, more...), fmt.Sprintf("The model's API refused a part of entry %s (%s). The model reads a note in its place from now on; the log keeps it.", edits[0].From, quoted(api.Message)))
+}
+
+// placed is an overlay that took a place out.
+type placed struct {
+	id tidemark.EntryID
+	at tidemark.Place
+}
+
+// misplaced are the overlays of a turn that took out what stood at a place which is refused all the same, once nothing more is
+// to be taken out there.
+func (r *run) misplaced(api tidemark.APIError) (ids []tidemark.EntryID) {
+	for _, p := range r.placed {
+		if api.Place != nil && p.at == *api.Place && r.mends < maxMends {
+			ids = append(ids, p.id)
+		}
+	}
+	return ids
 }
 
 // liftOf puts back what was taken out.
@@ -370,11 +399,7 @@ func ofParameter(api tidemark.APIError) bool {
 func (s *Session) setAside(ctx context.Context, r *run, why error) ([]tidemark.Stmt, error) {
 	var api *tidemark.APIError
 	if errors.As(why, &api) && (api.Class == tidemark.ClassBadRequest || api.Class == tidemark.ClassRefusal) {
-		wrong := r.guessed
-		if api.Place != nil && r.mends < maxMends { // it names a place again, and nothing is there to be taken out
-			wrong = append(wrong, r.placed...)
-		}
-		if len(wrong) > 0 {
+		if wrong := append(r.guessed, r.misplaced(*api)...); len(wrong) > 0 {
 			_, stmts, err := s.overlayStmts(r.Log, tidemark.FromSystem, liftOf(wrong))
 			return append(stmts, s.eventStmt(r.Log, tidemark.Event{Type: "notice", Text: "What was taken out was not why. It is in view as before."})), err
 		}

@@ -65,18 +65,18 @@ func wordsOf(in queued) (text string, err error) {
 	if len(in.Payload) == 0 {
 		return "", nil // taken up a moment ago
 	}
-	if in.Kind == InputMessage {
+	switch in.Kind {
+	case InputMessage:
 		var m tidemark.Message
 		if err = json.Unmarshal(in.Payload, &m); err == nil {
 			text = m.PlainText()
 		}
-	} else {
-		err = json.Unmarshal(in.Payload, &text)
-	}
-	if in.Kind == inputAmend && err == nil {
+	case inputAmend:
 		var a Amendment
-		err = json.Unmarshal([]byte(text), &a)
+		_, a, err = in.amendment()
 		text = a.Text
+	default:
+		err = json.Unmarshal(in.Payload, &text)
 	}
 	if text = strings.TrimSpace(text); len(text) > waitingText {
 		cut := waitingText

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 
 	"github.com/tidemark-ai/tidemark"
 )
@@ -12,12 +13,13 @@ import (
 // whole where the window has room for it.
 const maxKept = 8 << 20
 
-// answering makes sure that a result answers its call and may be kept.
-func answering(id string, b tidemark.Block, most int) tidemark.Block {
+// answering makes sure that a result answers its call and may be kept, of which a reply has so much room left.
+func answering(id string, b tidemark.Block, left *roundRoom) tidemark.Block {
 	if b.Type != tidemark.TypeToolResult || b.ToolUseID != id {
 		return tidemark.ToolResult(id, "the tool gave no result", true)
 	}
 	raw := len(b.AppendJSON(nil))
+	most := left.take(raw)
 	if raw <= most {
 		return b
 	}
@@ -39,12 +41,34 @@ func resultWords(b tidemark.Block) string {
 	return out.String()
 }
 
-// mostKept is how large each of some results may be: those of one reply stand in a view together, and half of what that
+// roundRoom is how many bytes of results a round of calls may keep still: they stand in a view together, and half of what that
 // may weigh is left for the rest.
-func mostKept(view int64, calls int) int {
+type roundRoom struct {
+	most int64 // of one
+	left atomic.Int64
+}
+
+// roomOf is the room of a round of which some results are kept already.
+func roomOf(view int64, calls []call) *roundRoom {
+	r := &roundRoom{most: min(maxKept, view/4)}
+	r.left.Store(view / 2)
+	for _, c := range calls {
+		if c.State == callDone {
+			r.left.Add(-int64(len(c.Result.AppendJSON(nil))))
+		}
+	}
+	return r
+}
+
+// take returns how much of a result is kept: all of it where there is room. A little has room always.
+func (r *roundRoom) take(bytes int) int {
 	const least = 32 << 10
-	half := view / 2
-	return int(min(maxKept, half/2, max(least, half/int64(max(calls, 1)))))
+	left := r.left.Add(-int64(bytes)) + int64(bytes)
+	most := min(r.most, max(least, left))
+	if most < int64(bytes) {
+		r.left.Add(int64(bytes) - most)
+	}
+	return int(most)
 }
 
 // keepResult is the form in which a result stands in the table of calls: a large one stands in the bucket.

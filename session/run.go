@@ -44,10 +44,10 @@ type run struct {
 	refits  int                        // how often a refusal for its size was answered
 	trial   trial                      // the window that is tried since
 	mends   int                        // how often a place that the model API refused was taken out
-	placed  []tidemark.EntryID         // overlays of these
+	placed  []placed                   // overlays of these
 	guessed []tidemark.EntryID         // and those where the API named none
 	command *queued                    // what it carries out, nil for messages
-	early   bool                       // it amends a message that had not come
+	unmet   bool                       // it amends a message that had not come
 	unended error                      // why its end could not be written: it is to be taken up again
 	owner   string                     // who works on it: new with each take-over, so the last one wins
 	mark    string                     // that a person stopped it, as its row says; see stop.go

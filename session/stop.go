@@ -128,7 +128,7 @@ func (s *Session) stopRun(ctx context.Context, in Input, run string, stmts []tid
 		stmts = append(stmts, tidemark.Stmt{SQL: `UPDATE runs SET error = CASE error WHEN '' THEN ? ELSE error END WHERE id = ? AND state IN ('calling', 'tools')`,
 			Args: []any{stopMark + mustJSON(by), run}, Want: 1},
 			// A command that a run carries out stands first in the queue until it is done.
-			tidemark.Stmt{SQL: `UPDATE inputs SET state = 'done', run = ? WHERE n = (SELECT min(n) FROM inputs WHERE key = ? AND state = 'new') AND kind <> 'message'
+			tidemark.Stmt{SQL: `UPDATE inputs SET state = 'done', run = ? WHERE n = (SELECT min(n) FROM inputs WHERE key = ? AND state = 'new') AND kind NOT IN ('message', 'amend')
 				AND NOT EXISTS (SELECT 1 FROM inputs WHERE run = ?)`, Args: []any{run, string(s.Key), run}})
 		early, err := s.earlyStmts(ctx, h.Log, run)
 		if err != nil {
@@ -158,8 +158,9 @@ func (s *Session) earlyStmts(ctx context.Context, log, id string) ([]tidemark.St
 	if len(q) > 0 && q[0].Kind != InputMessage && q[0].Origin.From == "" { // of an alarm, which they know nothing of
 		q = q[1:]
 	}
-	if q = batch(q, s.settings().Window); len(q) == 0 {
-		return nil, nil
+	q, amended, err := s.late(ctx, batch(q, s.settings().Window))
+	if err != nil || len(q) == 0 {
+		return nil, err
 	}
 	if err := s.load(ctx, q); err != nil {
 		return nil, err
@@ -180,5 +181,5 @@ func (s *Session) earlyStmts(ctx context.Context, log, id string) ([]tidemark.St
 		{SQL: `UPDATE heads SET messages = messages + ? WHERE key = ?`, Args: []any{len(q), string(s.Key)}, Want: 1},
 		{SQL: `DELETE FROM outbox WHERE id IN (SELECT 'archive:' || archive FROM resets WHERE old = ? AND step IN (?, ?))`, Args: []any{log, stepExtract, stepMove}},
 		{SQL: `UPDATE resets SET step = ?, archive = '', messages = 0 WHERE old = ? AND step IN (?, ?)`, Args: []any{stepArchive, log, stepExtract, stepMove}},
-	}, taken...), nil
+	}, append(taken, matchStmts(amended)...)...), nil
 }

@@ -199,6 +199,41 @@ func TestStopTakesUp(t *testing.T) {
 	}
 }
 
+// TestStoppedBeforeItIsMatched: a message that was taken back before it came stands in the log with the turn that is stopped, and what
+// takes it back is carried out next; what only waits to be carried out is not stopped.
+func TestStoppedBeforeItIsMatched(t *testing.T) {
+	s, rt := plain(t, Config{})
+	r := s.begun(t, "r", stateCalling)
+	for _, key := range []tidemark.Key{"agent:main:twin", s.Key} {
+		s.puts(t, key, "amend", inputAmend, "unmet", "")
+		s.puts(t, key, "m", InputMessage, "new", "")
+		s.does(t, `UPDATE inputs SET payload = ?, origin = '{"channel":"app","peer":"ann"}', at = ? WHERE key = ? AND id = 'amend'`, mustJSON(mustJSON(Amendment{Revokes: "p1"})), rt.now.UnixMilli(), string(key))
+		s.does(t, `UPDATE inputs SET payload = '{"role":"user","content":"my pin"}', origin = '{"channel":"app","peer":"ann","message":"p1"}' WHERE key = ? AND id = 'm'`, string(key))
+	}
+	stmts, err := s.earlyStmts(t.Context(), r.Log, "r")
+	if err == nil {
+		err = s.DB.Tx(t.Context(), stmts)
+	}
+	states := func(key tidemark.Key) string {
+		return s.reads(t, `SELECT id || ' ' || state FROM inputs WHERE key = ? ORDER BY n LIMIT 9`, string(key))
+	}
+	if got := states(s.Key); err != nil || got != "amend new, m taken" {
+		t.Errorf("%s, %v", got, err)
+	}
+	if got := states("agent:main:twin"); got != "amend unmet, m new" {
+		t.Errorf("the neighbour's: %s", got)
+	}
+	in := Input{ID: "stop", Kind: InputAsk, Text: tidemark.CommandStop, Origin: tidemark.Origin{From: tidemark.FromPerson, Owner: true}}
+	if stmts, _, err = s.inputStmts(t.Context(), in, "done", rt.now); err != nil {
+		t.Fatal(err)
+	}
+	s.does(t, `UPDATE inputs SET run = '' WHERE key = ? AND id = 'm'`, string(s.Key))
+	s.active = "r"
+	if err := s.stop(t.Context(), in, stmts); err != nil || !strings.HasPrefix(states(s.Key), "amend new") {
+		t.Errorf("%s, %v", states(s.Key), err)
+	}
+}
+
 // TestStopIsReceivedOnce: a stop that lost a race to another run is tried with that one, and one that was received before is a
 // conflict.
 func TestStopIsReceivedOnce(t *testing.T) {

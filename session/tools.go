@@ -95,7 +95,7 @@ type call struct {
 	told  tidemark.Block // result that was decided before it runs
 	waits bool           // for the owner's decision
 
-	beside int // how many calls the reply makes
+	left *roundRoom // of the results of its round
 }
 
 func (s *Session) calls(ctx context.Context, r *run) ([]call, error) {
@@ -117,8 +117,11 @@ func (s *Session) calls(ctx context.Context, r *run) ([]call, error) {
 				return nil, fmt.Errorf("read result of %s: %w", c.ID, err)
 			}
 		}
-		c.beside = len(rows)
 		out[i] = c
+	}
+	left := roomOf(s.settings().ViewBytes, out)
+	for i := range out {
+		out[i].left = left
 	}
 	return out, nil
 }
@@ -241,7 +244,7 @@ func (s *Session) runCall(ctx context.Context, r *run, c call) (tidemark.Block, 
 	if ctx.Err() != nil {
 		return tidemark.Block{}, context.Cause(ctx)
 	}
-	result = answering(c.ID, result, mostKept(s.settings().ViewBytes, c.beside))
+	result = answering(c.ID, result, c.left)
 	kept, err := s.keepResult(ctx, result)
 	if err != nil {
 		return tidemark.Block{}, err

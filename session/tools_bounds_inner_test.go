@@ -80,18 +80,37 @@ func TestAnswering(t *testing.T) {
 		{"of another call", tidemark.ToolResult("c2", "x", false), 1000, "the tool gave no result"},
 		{"no result", tidemark.Text("x"), 1000, "the tool gave no result"},
 	} {
-		got := answering("c1", c.b, c.most)
+		got := answering("c1", c.b, &roundRoom{most: int64(c.most)})
 		if c.want == "" && string(got.AppendJSON(nil)) != string(c.b.AppendJSON(nil)) || c.want != "" && (len(got.Content) != 1 || got.Content[0].Text != c.want) || got.ToolUseID != "c1" || got.IsError != (c.b.IsError || strings.HasPrefix(c.want, "the tool")) {
 			t.Errorf("%s: %s", c.name, got.AppendJSON(nil))
 		}
 	}
 	for _, c := range []struct {
+		name  string
 		view  int64
-		calls int
-		want  int
-	}{{64 << 20, 1, 8 << 20}, {64 << 20, 4, 8 << 20}, {64 << 20, 16, 2 << 20}, {64 << 20, 0, 8 << 20}, {64 << 20, 5000, 32 << 10}, {8 << 20, 1, 2 << 20}, {8 << 20, 128, 32 << 10}, {100 << 10, 1, 25 << 10}} {
-		if got := mostKept(c.view, c.calls); got != c.want {
-			t.Errorf("of %d calls in a view of %d bytes each has %d, want %d", c.calls, c.view, got, c.want)
+		kept  []int // bytes of results that are kept already
+		sizes []int
+		want  []int
+	}{
+		{"a large one among small ones", 8 << 20, nil, []int{1000, 600 << 10, 1000}, []int{1000, 600 << 10, 1000}},
+		{"more than one may have", 8 << 20, nil, []int{3 << 20}, []int{2 << 20}},
+		{"more than any may have", 64 << 20, nil, []int{9 << 20}, []int{8 << 20}},
+		{"as large as there is room, and one more", 8 << 20, nil, []int{2 << 20, 2<<20 - 100<<10, 100 << 10, 100 << 10}, []int{2 << 20, 2<<20 - 100<<10, 100 << 10, 32 << 10}},
+		{"what is cut leaves its room to the next", 8 << 20, nil, []int{3 << 20, 2 << 20, 32 << 10, 40 << 10}, []int{2 << 20, 2 << 20, 32 << 10, 32 << 10}},
+		{"behind those of an earlier life", 8 << 20, []int{2 << 20, 2<<20 - 50<<10}, []int{40 << 10, 40 << 10}, []int{40 << 10, 32 << 10}},
+		{"in a small view", 100 << 10, nil, []int{30 << 10}, []int{25 << 10}},
+	} {
+		var calls []call
+		for _, n := range c.kept {
+			b := tidemark.ToolResult("c", "", false)
+			b = tidemark.ToolResult("c", strings.Repeat("a", n-size(b)), false)
+			calls = append(calls, call{State: callDone, Result: b}, call{State: callRegistered, Result: b})
+		}
+		r := roomOf(c.view, calls)
+		for i, n := range c.sizes {
+			if got := min(r.take(n), n); got != c.want[i] {
+				t.Errorf("%s: of %d bytes, number %d, %d are kept, want %d", c.name, n, i, got, c.want[i])
+			}
 		}
 	}
 }
@@ -116,7 +135,7 @@ func TestCallsAreRegistered(t *testing.T) {
 		t.Fatalf("%d calls, %v", len(calls), err)
 	}
 	for i, c := range calls {
-		if c.N != i || c.ID != fmt.Sprint("c", i) || c.Block.Name != []string{"look", "send"}[i%2] || c.Idempotent != (i%2 == 0) || c.beside != 129 || (c.State == callDone) != (i == 128) {
+		if c.N != i || c.ID != fmt.Sprint("c", i) || c.Block.Name != []string{"look", "send"}[i%2] || c.Idempotent != (i%2 == 0) || c.left == nil || c.left != calls[0].left || (c.State == callDone) != (i == 128) {
 			t.Errorf("call %d: %+v", i, c)
 		}
 	}

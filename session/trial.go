@@ -5,9 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/tidemark-ai/tidemark"
 )
+
+// doubtFor is how long a refusal for no reason is remembered.
+const doubtFor = 24 * time.Hour
 
 // trial is a smaller window that a turn tries, since a request was refused and nobody said what the model takes. It is
 // learned when a request within it was taken, if the refusals were for tokens, and forgotten with the turn. Where they gave no
@@ -71,16 +75,42 @@ func (s *Session) mostOf(v View) bool {
 // took keeps that a request was taken, and learns the window that was tried with it.
 func (s *Session) took(ctx context.Context, r *run, v View, usage tidemark.Usage) error {
 	s.doubts.Store(false)
-	size := max(v.Size, usage.Context())
-	s.mostTaken.Store(max(s.mostTaken.Load(), int64(size)))
-	if unsaid := tidemark.Tokens(s.unsaid.Load()); size >= unsaid { // so much is taken after all
-		s.unsaid.Store(0)
-	}
+	size, before := max(v.Size, usage.Context()), tidemark.Tokens(s.mostTaken.Load())
+	s.mostTaken.Store(int64(max(before, size)))
 	t := r.trial
-	if r.trial = (trial{}); t.from == 0 || t.bytes || t.doubted > 0 && s.unsaid.Swap(int64(t.doubted)) == 0 {
-		return nil
+	r.trial = trial{}
+	if sure, err := s.doubted(ctx, t.doubted, size, before); err != nil || !sure || t.from == 0 || t.bytes {
+		return err
 	}
 	return s.learnAnd(ctx, r, t.from, max(s.settings().Window, size), tidemark.WindowHalved)
+}
+
+// doubted keeps that a request of a size was refused for no reason, 0 for none, and a smaller one taken, and reports whether
+// that says something of the window: not of a size that was taken before, and the first time it may have been an outage.
+func (s *Session) doubted(ctx context.Context, refused, taken, before tidemark.Tokens) (bool, error) {
+	name, now := s.windowName(s.settings().Model)+" ?", s.Runtime.Now()
+	known := (*s.learned.Load())[name]
+	if now.After(known.Until) {
+		known = tidemark.Window{}
+	}
+	switch {
+	case known.Tokens > 0 && taken >= known.Tokens: // so much is taken after all
+		known = tidemark.Window{}
+	case refused == 0:
+		return true, nil
+	case refused <= before:
+		return false, nil
+	case known.Tokens > 0:
+		return true, nil
+	default:
+		known = tidemark.Window{Model: name, Tokens: refused, Until: now.Add(doubtFor)}
+	}
+	return refused == 0, s.relearn(ctx, func(l learned) {
+		delete(l, name)
+		if known.Tokens > 0 {
+			l[name] = known
+		}
+	})
 }
 
 // try compacts a view for a window that is tried.

@@ -165,6 +165,57 @@ func TestTakenRequests(t *testing.T) {
 	}
 }
 
+// TestDoubted: a refusal for no reason says something of the window the second time, in a later life too; not where so much was
+// taken before, or since, not of another model, and not for ever.
+func TestDoubted(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		refused tidemark.Tokens // the first time
+		between func(s *Session, rt *still)
+		again   tidemark.Tokens
+		before  tidemark.Tokens
+		want    bool
+	}{
+		{"twice", 70_000, nil, 60_000, 50_000, true},
+		{"in a later life", 70_000, func(s *Session, _ *still) { s.learned.Store(&learned{}) }, 60_000, 50_000, true},
+		{"what was taken before", 70_000, nil, 50_000, 50_000, false},
+		{"the first was of what was taken before", 40_000, nil, 60_000, 50_000, false},
+		{"so much was taken since", 70_000, func(s *Session, _ *still) {
+			if sure, err := s.doubted(t.Context(), 0, 70_000, 50_000); err != nil || !sure {
+				t.Error(sure, err)
+			}
+		}, 80_000, 70_000, false},
+		{"less was taken since", 70_000, func(s *Session, _ *still) {
+			if sure, err := s.doubted(t.Context(), 0, 69_999, 50_000); err != nil || !sure {
+				t.Error(sure, err)
+			}
+		}, 80_000, 70_000, true},
+		{"of another model", 70_000, func(s *Session, _ *still) {
+			if err := s.Configure(t.Context(), Override{Model: "other"}); err != nil {
+				t.Error(err)
+			}
+		}, 60_000, 50_000, false},
+		{"a day later", 70_000, func(_ *Session, rt *still) { rt.now = rt.now.Add(doubtFor + time.Second) }, 60_000, 50_000, false},
+	} {
+		s, rt := plain(t, Config{Settings: Settings{Window: 100_000, Model: "m"}})
+		if sure, err := s.doubted(t.Context(), c.refused, 30_000, 50_000); err != nil || sure {
+			t.Errorf("%s: the first time %v, %v", c.name, sure, err)
+		}
+		if c.between != nil {
+			c.between(s, rt)
+		}
+		if err := s.readLearned(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if sure, err := s.doubted(t.Context(), c.again, 30_000, c.before); err != nil || sure != c.want {
+			t.Errorf("%s: %v, %v", c.name, sure, err)
+		}
+		if w := s.Window(); w.Tokens != 100_000 {
+			t.Errorf("%s: it uses %+v", c.name, w)
+		}
+	}
+}
+
 // TestLearnedWindow: of a window that a refusal named the conversation is told where it is less than before; of one in which no
 // talk is possible that another model is to be chosen. None is learned below what any request takes.
 func TestLearnedWindow(t *testing.T) {

@@ -48,7 +48,6 @@ type windowing struct {
 	windowNap atomic.Int64 // until when nobody is asked for them, in milliseconds
 	tried     atomic.Int64 // the window that a turn tries, 0: none
 	mostTaken atomic.Int64 // tokens of the largest request that was taken in this life
-	unsaid    atomic.Int64 // of one that was refused for no reason, and a smaller one taken, 0: none
 	doubts    atomic.Bool  // a refusal that nobody explains was for something else than the size
 
 	refusedTools atomic.Pointer[map[string]refusedTool] // by name; replaced, never changed
@@ -188,15 +187,22 @@ func (s *Session) pooled(ctx context.Context, told []tidemark.Window) []tidemark
 // the window, so with another one the prompt is made anew.
 func (s *Session) takeUp(ctx context.Context, heard []tidemark.Window) error {
 	now, names := s.Runtime.Now(), s.windowNames()
+	return s.relearn(ctx, func(l learned) {
+		for _, w := range heard {
+			if slices.Contains(names, w.Model) && w.Over(l[w.Model], now) {
+				l[w.Model] = w
+			}
+		}
+		maps.DeleteFunc(l, func(_ string, w tidemark.Window) bool { return w.From.Met() && now.After(w.Until) })
+	})
+}
+
+// relearn changes what is known of windows, in the database too.
+func (s *Session) relearn(ctx context.Context, change func(learned)) error {
 	for {
 		old := s.learned.Load()
 		next := maps.Clone(*old)
-		for _, w := range heard {
-			if slices.Contains(names, w.Model) && w.Over(next[w.Model], now) {
-				next[w.Model] = w
-			}
-		}
-		maps.DeleteFunc(next, func(_ string, w tidemark.Window) bool { return w.From.Met() && now.After(w.Until) })
+		change(next)
 		if maps.Equal(next, *old) {
 			return nil
 		}
