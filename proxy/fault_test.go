@@ -12,6 +12,8 @@ import (
 	"github.com/tidemark-ai/tidemark/paging"
 	"github.com/tidemark-ai/tidemark/provider/offline"
 	"github.com/tidemark-ai/tidemark/proxy"
+	"github.com/tidemark-ai/tidemark/room"
+	"github.com/tidemark-ai/tidemark/room/anatomy"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/setup"
 )
@@ -192,11 +194,15 @@ func TestForeignStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	home, err := session.Open(t.Context(), session.Config{Key: second, DB: r.db, Blobs: r.blobs, Runtime: r.rt, Agent: ag, Provider: offline.Model{}})
+	home, err := session.Open(t.Context(), session.Config{Key: second, DB: r.db, Blobs: r.blobs, Runtime: r.rt, Agent: ag, Provider: offline.Model{}, Rooms: []room.Maker{anatomy.Make}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := proxy.Open(t.Context(), proxy.Config{Key: second, DB: r.db, Home: setup.Home(home), Runtime: r.rt})
+	place, err := setup.Home(t.Context(), home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := proxy.Open(t.Context(), proxy.Config{Key: second, DB: r.db, Home: place, Runtime: r.rt})
 	if err != nil {
 		t.Fatal(err)
 	}

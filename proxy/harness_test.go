@@ -14,6 +14,8 @@ import (
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/provider/offline"
 	"github.com/tidemark-ai/tidemark/proxy"
+	"github.com/tidemark-ai/tidemark/room"
+	"github.com/tidemark-ai/tidemark/room/anatomy"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/setup"
 )
@@ -64,11 +66,15 @@ func (r *rig) restart() {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	r.s, err = session.Open(r.t.Context(), session.Config{Key: key, DB: r.db, Blobs: r.blobs, Runtime: r.rt, Agent: ag, Provider: offline.Model{}})
+	r.s, err = session.Open(r.t.Context(), session.Config{Key: key, DB: r.db, Blobs: r.blobs, Runtime: r.rt, Agent: ag, Provider: offline.Model{}, Rooms: []room.Maker{anatomy.Make}})
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	config := proxy.Config{Key: key, DB: r.db, Home: home{setup.Home(r.s), r}, Runtime: r.rt, Settings: r.settings}
+	place, err := setup.Home(r.t.Context(), r.s)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	config := proxy.Config{Key: key, DB: r.db, Home: home{place, r}, Runtime: r.rt, Settings: r.settings}
 	handler := slog.DiscardHandler
 	if r.out != nil {
 		handler = slog.NewTextHandler(r.out, nil)
@@ -172,4 +178,15 @@ func (e exchanged) stubs(t testing.TB) (n int) {
 		}
 	}
 	return n
+}
+
+// lastRecord is the record of the newest call.
+func (r *rig) lastRecord() anatomy.Record {
+	r.t.Helper()
+	records, _ := session.Room[*anatomy.Room](r.s)
+	list, err := records.All(r.t.Context(), 0, 1)
+	if err != nil || len(list) != 1 {
+		r.t.Fatalf("%d records, %v", len(list), err)
+	}
+	return list[0]
 }

@@ -209,11 +209,7 @@ func TestGivenOnce(t *testing.T) {
 	if n := bytes.Count(e.sent[2], []byte("a line of a.go")); n != 200 {
 		t.Errorf("sent %d lines of it", n)
 	}
-	list, err := r.s.Anatomies(t.Context(), 0, 1)
-	if err != nil || len(list) != 1 {
-		t.Fatal(list, err)
-	}
-	if a := list[0]; int(a.Context) != len(e.sent[2])/4+10 || a.Proxy.Legs != 3 || int(a.Proxy.First) != len(e.sent[0])/4 || int(a.Usage.Output) != 30 {
+	if a := r.lastRecord(); int(a.Context) != len(e.sent[2])/4+10 || a.Proxy.Legs != 3 || int(a.Proxy.First) != len(e.sent[0])/4 || int(a.Usage.Output) != 30 {
 		t.Errorf("of %d, %d bytes: context %d, usage %+v, %+v", len(e.sent[0]), len(e.sent[2]), a.Context, a.Usage, a.Proxy)
 	}
 }

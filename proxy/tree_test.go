@@ -309,9 +309,8 @@ func TestRefusedEdits(t *testing.T) {
 	if x, err = r.c.Begin(t.Context(), proxy.Ask{Body: body}); err != nil || !bytes.Equal(x.Body(), body) {
 		t.Errorf("the next one is edited again: %s, %v", x.Body(), err)
 	}
-	list, err := r.s.Anatomies(t.Context(), 0, 1)
-	if err != nil || len(list) != 1 || list[0].Proxy.Untouched == "" {
-		t.Errorf("told as %+v, %v", list, err)
+	if a := r.lastRecord(); a.Proxy.Untouched == "" {
+		t.Errorf("told as %+v", a)
 	}
 }
 

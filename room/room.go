@@ -34,6 +34,7 @@ type Ports struct {
 	Past
 	Finding
 	Blocks
+	Records
 	Toolbox tidemark.Toolbox // of others, nil for none
 }
 

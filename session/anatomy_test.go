@@ -13,6 +13,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/room/anatomy"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -20,7 +21,7 @@ import (
 func canonical(t *testing.T, req tidemark.Request) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := session.WriteRequest(&b, req); err != nil {
+	if err := anatomy.WriteRequest(&b, req); err != nil {
 		t.Fatal(err)
 	}
 	if !json.Valid(b.Bytes()) {
@@ -44,9 +45,9 @@ func (h *harness) answered() []string {
 }
 
 // anatomies returns all records, oldest first.
-func (h *harness) anatomies() []session.Anatomy {
+func (h *harness) anatomies() []anatomy.Record {
 	h.t.Helper()
-	var out []session.Anatomy
+	var out []anatomy.Record
 	for before := int64(0); ; {
 		page, err := h.Anatomies(h.t.Context(), before, 100)
 		if err != nil {
@@ -72,7 +73,7 @@ func (h *harness) rebuilt(sent []string) {
 		h.t.Fatalf("%d records of %d calls", len(records), len(sent))
 	}
 	for i, a := range records {
-		err := h.Prompt(h.t.Context(), a.N, func(p session.Prompt) error {
+		err := h.Prompt(h.t.Context(), a.N, func(p anatomy.Prompt) error {
 			sum := sha256.Sum256([]byte(sent[i]))
 			if got := canonical(h.t, p.Request); got != sent[i] || !p.Same() || a.SHA256 != hex.EncodeToString(sum[:]) {
 				h.t.Errorf("call %d of %d (overlays %d, until %d): same %v\n got %.1500s\nsent %.1500s", i+1, len(records), len(a.Overlays), a.Until, p.Same(), got, sent[i])
@@ -230,12 +231,12 @@ func TestPromptSaysWhatIsMissing(t *testing.T) {
 	h := newAlone(t, session.Settings{})
 	h.say("one")
 	h.say("two")
-	never := func(session.Prompt) error { t.Error("used"); return nil }
+	never := func(anatomy.Prompt) error { t.Error("used"); return nil }
 	if err := h.Prompt(t.Context(), 99, never); !errors.Is(err, tidemark.ErrNotFound) {
 		t.Error(err)
 	}
 	h.exec(`UPDATE entries SET payload = replace(payload, 'one', 'won') WHERE kind = 'message'`)
-	err := h.Prompt(t.Context(), 2, func(p session.Prompt) error {
+	err := h.Prompt(t.Context(), 2, func(p anatomy.Prompt) error {
 		if p.Same() {
 			t.Error("a changed log gives the same prompt")
 		}

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/tidemark-ai/tidemark"
@@ -22,21 +21,5 @@ func TestCountsOfCuts(t *testing.T) {
 	}
 	if spans := new(Compacted).counts([]tidemark.Edit{short, span}, 1); spans {
 		t.Error("a summary is taken for a span without one")
-	}
-}
-
-// TestTopicOfTheNewest: what a turn is about is told by the last three things that people said.
-func TestTopicOfTheNewest(t *testing.T) {
-	words := []string{"harbour", "lighthouse", "compass", "lantern", "anchor"}
-	var v View
-	for _, w := range words {
-		v.Items = append(v.Items, compaction.Item{Message: tidemark.NewText(tidemark.User, "about the "+w), Source: tidemark.FromPerson},
-			compaction.Item{Message: tidemark.NewText(tidemark.Assistant, "ok"), Source: tidemark.FromModel})
-	}
-	got := topicWords(v)
-	for i, w := range words {
-		if slices.Contains(got, w) != (i >= 2) {
-			t.Errorf("%s, in place %d of %d: %q", w, i, len(words), got)
-		}
 	}
 }

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -20,17 +21,22 @@ func (s *Session) system(ctx context.Context) (text, mark string, err error) {
 	}
 	now := s.Runtime.Now()
 	day := now.In(s.settings().Zone).Format(time.DateOnly)
-	if h.Prompt != "" && h.PromptDay == day {
-		text, err = s.prompt(ctx, h.Prompt)
+	kept := func() (string, string, error) {
+		text, err := s.prompt(ctx, h.Prompt)
+		if errors.Is(err, tidemark.ErrNotFound) {
+			return s.settings().System, h.Mark, nil
+		}
 		return text, h.Mark, err
+	}
+	if h.Prompt != "" && h.PromptDay == day {
+		return kept()
 	}
 	text = s.settings().System
 	more, made, err := s.askPrompt(ctx, now)
 	if err != nil {
 		s.warn("read memory for the prompt", err)
 		if h.Prompt != "" {
-			text, err = s.prompt(ctx, h.Prompt)
-			return text, h.Mark, err
+			return kept()
 		}
 		return text, "", nil
 	}
@@ -74,13 +80,14 @@ func (s *Session) askPrompt(ctx context.Context, now time.Time) (string, memory.
 	return text, memory.Mark{}, err
 }
 
+// prompt reads a text that was kept under its hash.
 func (s *Session) prompt(ctx context.Context, hash string) (string, error) {
 	rows, err := s.DB.Query(ctx, `SELECT text FROM prompts WHERE hash = ? LIMIT 1`, hash)
 	if err != nil {
 		return "", fmt.Errorf("read prompt: %w", err)
 	}
 	if len(rows) == 0 {
-		return s.settings().System, nil
+		return "", fmt.Errorf("prompt %s: %w", hash, tidemark.ErrNotFound)
 	}
 	return rows[0].Text(0), nil
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/episodes"
 	"github.com/tidemark-ai/tidemark/host"
 )
 
@@ -20,7 +19,7 @@ func (s *Session) Guest() Guest { return Guest{s} }
 
 // Branch returns the log of a branch, "" for the root. One that is not there begins behind a position of its base.
 func (g Guest) Branch(ctx context.Context, name, base string, seq int64) (log string, err error) {
-	key := g.branch(name)
+	key := g.Branched(name)
 	for range 2 {
 		rows, err := g.s.DB.Query(ctx, `SELECT log FROM heads WHERE key = ? LIMIT 1`, string(key))
 		if err != nil {
@@ -43,7 +42,8 @@ func (g Guest) Branch(ctx context.Context, name, base string, seq int64) (log st
 	return "", fmt.Errorf("make branch %s: %w", key, tidemark.ErrConflict)
 }
 
-func (g Guest) branch(name string) tidemark.Key {
+// Branched is the key of a branch, of the root for "".
+func (g Guest) Branched(name string) tidemark.Key {
 	if name == "" {
 		return g.s.Key.Root()
 	}
@@ -105,15 +105,15 @@ func (g Guest) Messages(ctx context.Context, ids []tidemark.EntryID, each func(t
 	return nil
 }
 
-// Called returns what notes a call of a branch: its cost, its record, how many messages it brought, and a title
-// where there is none. The agent, whose directory lists the conversation, is owed a report of it.
-func (g Guest) Called(name, log, title string, messages int, a Anatomy) []tidemark.Stmt {
-	key := string(g.branch(name))
+// Called returns what notes a call of a branch: its cost, how large its context was behind it, how many messages it brought,
+// and a title where there is none. The agent, whose directory lists the conversation, is owed a report of it.
+func (g Guest) Called(name, title string, messages int, u tidemark.Usage, context tidemark.Tokens) []tidemark.Stmt {
+	key := string(g.Branched(name))
 	stmts := []tidemark.Stmt{{SQL: `UPDATE heads SET active = ?, people = ?, messages = messages + ?, context = ?, title = CASE title WHEN '' THEN ? ELSE title END WHERE key = ?`,
-		Args: []any{g.s.Runtime.Now().UnixMilli(), g.s.Runtime.Now().UnixMilli(), messages, int64(a.Context), title, key}, Want: 1}}
-	add := g.s.addUsage(a.Usage)
+		Args: []any{g.s.Runtime.Now().UnixMilli(), g.s.Runtime.Now().UnixMilli(), messages, int64(context), title, key}, Want: 1}}
+	add := g.s.addUsage(u)
 	add.Args[len(add.Args)-1] = key
-	return append(stmts, add, g.s.dueStmt(dueOutbox, g.s.Runtime.Now(), ""), tidemark.Stmt{SQL: `INSERT INTO anatomy(key, log, record) VALUES(?, ?, ?)`, Args: []any{key, log, mustJSON(a)}, Want: 1})
+	return append(stmts, add, g.s.dueStmt(dueOutbox, g.s.Runtime.Now(), ""))
 }
 
 // Log is the log that the conversation stands in.
@@ -123,16 +123,4 @@ func (g Guest) Log() *host.Log { return g.s.log }
 func (g Guest) Told(e tidemark.Event) {
 	g.s.hub.send(Notice{Type: NoticeEvent, Event: &e})
 	g.s.tellSoon()
-}
-
-// Proxied is what the proxy did with a call of a client: a part of [Anatomy].
-type Proxied struct {
-	Treatment string `json:"treatment"`           // observe, trim, page, page+trim, episodes, episodes+trim
-	Untouched string `json:"untouched,omitempty"` // why it was sent as it came
-	Legs      int    `json:"legs"`                // calls of the API: more than one where the model called tools of ours
-	First     int64  `json:"firstTokens"`         // input of the first of them, cached or not: without the proxy there is no other
-	Phantom   int    `json:"phantom"`             // such calls
-	Trimmed   int    `json:"trimmedBytes"`        // what tools, skills and repeated parts were shortened by
-
-	Episodes *episodes.Account `json:"episodes,omitempty"` // nil where none may leave
 }

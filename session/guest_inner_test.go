@@ -125,19 +125,16 @@ func TestGuestCalls(t *testing.T) {
 	agent := &listening{}
 	s.Agent = agent
 	g := s.Guest()
-	log, err := g.Branch(t.Context(), "t2", "", 0)
-	if err != nil {
+	if _, err := g.Branch(t.Context(), "t2", "", 0); err != nil {
 		t.Fatal(err)
 	}
 	r.exec(`UPDATE heads SET active = 1, people = 1, title = CASE key WHEN ? THEN '' ELSE 'another' END`, string(clientKey)+"#t2")
 	for i, title := range []string{"first", "second"} {
 		r.clock.ms.Add(1)
-		a := Anatomy{Run: fmt.Sprint("call ", i), Context: tidemark.Tokens(100 + i), Usage: tidemark.Usage{Input: 10, Output: 1}}
-		r.runs(g.Called("t2", log, title, 2+i, a)...)
+		r.runs(g.Called("t2", title, 2+i, tidemark.Usage{Input: 10, Output: 1}, tidemark.Tokens(100+i))...)
 	}
 	r.reads(fmt.Sprint("agent:main:main another 1 1 0 0 ; ", clientKey, " another 1 1 0 0 ; ", clientKey, "#t2 first ", rigNoon+2, " ", rigNoon+2, " 5 101 20"),
 		`SELECT key, title, active, people, messages, context, json_extract(usage, '$.input_tokens') FROM heads ORDER BY key LIMIT 9`)
-	r.reads(fmt.Sprint(clientKey, "#t2 ", log, " call 0; ", clientKey, "#t2 ", log, " call 1"), `SELECT key, log, json_extract(record, '$.run') FROM anatomy ORDER BY n LIMIT 9`)
 	r.reads(fmt.Sprint(clientKey, " outbox ", rigNoon+2), `SELECT key, kind, at FROM due LIMIT 9`)
 	sub, err := s.Subscribe()
 	if err != nil {

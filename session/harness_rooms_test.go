@@ -10,6 +10,7 @@ import (
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/recall"
 	"github.com/tidemark-ai/tidemark/room"
+	"github.com/tidemark-ai/tidemark/room/anatomy"
 	"github.com/tidemark-ai/tidemark/room/approvals"
 	"github.com/tidemark-ai/tidemark/room/delegation"
 	episodic "github.com/tidemark-ai/tidemark/room/episodes"
@@ -31,7 +32,7 @@ import (
 
 // rooms makes the rooms of the session.
 func (h *harness) rooms() []room.Maker {
-	out := append(slices.Concat(finding, snapshots.Makers()), outbound.Make(h.courier), occasion.Make(h.courier != nil), task.Make(h.taskState), spool.Make, toolset.Make, pager.Make, approvals.Make(h.approvals), episodic.Make, delegation.Make(h.delegation), errand.Make)
+	out := append(slices.Concat(finding, snapshots.Makers()), anatomy.Make, outbound.Make(h.courier), occasion.Make(h.courier != nil), task.Make(h.taskState), spool.Make, toolset.Make, pager.Make, approvals.Make(h.approvals), episodic.Make, delegation.Make(h.delegation), errand.Make)
 	if h.embedder != nil {
 		out = append(out, vectors.Make(h.embedder))
 	}
@@ -206,4 +207,21 @@ func (h *harness) skipped(limit int) (turns [][]tidemark.EntryID) {
 		turns = append(turns, ids)
 	}
 	return turns
+}
+
+// Anatomies and Prompt are of the room that keeps records of calls.
+func (h *harness) Anatomies(ctx context.Context, before int64, limit int) ([]anatomy.Record, error) {
+	return h.records().All(ctx, before, limit)
+}
+
+func (h *harness) Prompt(ctx context.Context, n int64, use func(anatomy.Prompt) error) error {
+	return h.records().Prompt(ctx, n, use)
+}
+
+func (h *harness) records() *anatomy.Room {
+	r, ok := session.Room[*anatomy.Room](h.Session)
+	if !ok {
+		h.t.Fatal("no room for records")
+	}
+	return r
 }

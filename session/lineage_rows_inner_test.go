@@ -346,3 +346,15 @@ func TestSizeOfAView(t *testing.T) {
 		t.Errorf("an overlay names %q", got)
 	}
 }
+
+// TestUntil: a view knows the log up to the last thing that it read: a message, an overlay, or what one stands for.
+func TestUntil(t *testing.T) {
+	for _, row := range []struct{ last, newest, from, to, want int64 }{{5, 4, 3, 2, 5}, {4, 5, 3, 2, 5}, {4, 3, 5, 2, 5}, {4, 3, 2, 5, 5}, {0, 0, 0, 0, 0}} {
+		var v View
+		v.Last = row.last
+		v.Shown = []compaction.Replacement{{Placed: compaction.Placed{From: row.from, To: row.to}}, {}}
+		if got := until(v, row.newest); got != row.want {
+			t.Errorf("%+v: %d", row, got)
+		}
+	}
+}

@@ -112,14 +112,15 @@ func (s *Session) unpushed(ctx context.Context, v View) tidemark.Tokens {
 	if !v.Anchor {
 		return v.Size
 	}
-	last, err := s.Anatomies(ctx, 0, 1)
+	rec, ok := Room[room.Recorder](s)
+	if !ok {
+		return v.Size
+	}
+	pushed, err := rec.Pushed(ctx, v.Log)
 	if err != nil {
 		s.Logger.Warn("read the last call for the pack", "session", s.Key, "err", err)
 	}
-	if len(last) == 0 || last[0].Session != v.Log || last[0].Error != "" {
-		return v.Size
-	}
-	return max(v.Size-last[0].Parts["note"].Tokens, v.Fixed)
+	return max(v.Size-pushed, min(v.Size, v.Fixed))
 }
 
 // evicted reports whether a view leaves something of its log out.

@@ -114,7 +114,6 @@ INSERT INTO resets(old, key, new, step, reason, at, archive, messages) VALUES
 	('$-older', 'agent:main:$', '$-old', 'move', 'idle', 5, '', 0);
 INSERT INTO outbox(id, key, kind, payload, at) VALUES('archive:agents/main/sessions/$-log.jsonl.gz', 'agent:main:$', 'archive', '{}', 5);
 INSERT INTO due(key, kind, at) VALUES('agent:main:$', 'run', 5), ('agent:main:$', 'reset', 5), ('agent:main:$', 'outbox', 5);
-INSERT INTO anatomy(key, log, record) VALUES('agent:main:$', '$-log', '{"context":6000}');
 INSERT INTO unsound(key, overlay, at, act, text) VALUES('agent:main:$', '$-overlay', 9000000000000, 'act', 'theirs');
 `
 

@@ -195,25 +195,73 @@ func TestPushed(t *testing.T) {
 	}
 }
 
+// recorder is a room that keeps records of calls.
+type recorder struct {
+	sent   []string
+	pushed tidemark.Tokens
+	usage  tidemark.Usage
+	fails  error
+}
+
+func (r *recorder) Record(_ context.Context, c room.Sent) error {
+	r.sent = append(r.sent, strings.TrimRight(fmt.Sprint(c.Run, " ", c.Seen.Size, " ", c.Call.Model), "\n"))
+	return r.fails
+}
+
+func (r *recorder) Usage(context.Context, string) (tidemark.Usage, error) { return r.usage, r.fails }
+
+func (r *recorder) Pushed(_ context.Context, log string) (tidemark.Tokens, error) {
+	if r.fails != nil || log != "log" {
+		return 0, r.fails
+	}
+	return r.pushed, nil
+}
+
+// TestRecordThatFails: a record that cannot be written, or what a turn cost that cannot be read, is warned of and fails nothing,
+// and is nothing to warn of when the life is over.
+func TestRecordThatFails(t *testing.T) {
+	r, records := newRig(t, Settings{}), &recorder{fails: errFaulty, usage: tidemark.Usage{Input: 5}}
+	r.Session.rooms = append(r.Session.rooms, records)
+	r.recordCall(r.working(stateCalling), View{}, tidemark.Request{}, tidemark.Call{}, nil)
+	if got := r.warned.taken(); !strings.Contains(got, `msg="record anatomy" session=agent:main:main err="the disk is gone"`) {
+		t.Errorf("logged %q", got)
+	}
+	if r.usageOf(t.Context(), "r"); !strings.Contains(r.warned.taken(), `msg="read what a turn has spent"`) {
+		t.Error("what a turn has spent cannot be read, and nothing is logged")
+	}
+	records.fails = nil
+	if got := r.usageOf(t.Context(), "r"); got != records.usage {
+		t.Errorf("%+v", got)
+	}
+	records.fails = errFaulty
+	life, end := context.WithCancel(t.Context())
+	end()
+	r.life = life
+	r.recordCall(&run{ID: "r"}, View{}, tidemark.Request{}, tidemark.Call{}, nil)
+	if got := r.warned.taken(); got != "" {
+		t.Errorf("logged at the end of the life: %q", got)
+	}
+}
+
 // TestPushedBefore: a provider that reports its usage has counted what was pushed to the call before, which is not sent again.
 func TestPushedBefore(t *testing.T) {
 	view := func(size tidemark.Tokens) View { return weighing("log", size, 0, 0) }
 	for _, c := range []struct {
-		name   string
-		v      View
-		record string
-		want   tidemark.Tokens
+		name    string
+		v       View
+		records *recorder
+		want    tidemark.Tokens
 	}{
-		{"an estimate", view(5_000), `{"sessionId":"log","parts":{"note":{"tokens":300}}}`, 5_000},
-		{"reported", view(5_000), `{"sessionId":"log","parts":{"note":{"tokens":300}}}`, 4_700},
-		{"reported, of what nothing takes away", view(5_000), `{"sessionId":"log","parts":{"note":{"tokens":4900}}}`, 1_000},
-		{"of another log", view(5_000), `{"sessionId":"older","parts":{"note":{"tokens":300}}}`, 5_000},
-		{"of a call that failed", view(5_000), `{"sessionId":"log","error":"no","parts":{"note":{"tokens":300}}}`, 5_000},
-		{"of no call", view(5_000), "", 5_000},
+		{"an estimate", view(5_000), &recorder{pushed: 300}, 5_000},
+		{"reported", view(5_000), &recorder{pushed: 300}, 4_700},
+		{"reported, of what nothing takes away", view(5_000), &recorder{pushed: 4_900}, 1_000},
+		{"of no call", view(5_000), &recorder{}, 5_000},
+		{"nobody can say", view(5_000), &recorder{pushed: 300, fails: errKnown}, 5_000},
+		{"nobody keeps it", view(5_000), nil, 5_000},
 	} {
 		s, _ := plain(t, Config{})
-		if c.record != "" {
-			s.does(t, `INSERT INTO anatomy(key, log, record) VALUES(?, 'log', ?)`, string(s.Key), c.record)
+		if c.records != nil {
+			s.rooms = append(s.rooms, c.records)
 		}
 		c.v.Anchor, c.v.Fixed = c.name != "an estimate", 1_000
 		if got := s.unpushed(t.Context(), c.v); got != c.want {

@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/host/hosttest"
+	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
@@ -295,4 +297,38 @@ func (w *warnings) taken() string {
 	defer w.mu.Unlock()
 	defer w.text.Reset()
 	return w.text.String()
+}
+
+const onePicture = `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"QUJD"}}`
+
+// pictureOf is a block as it comes.
+func pictureOf(t *testing.T, raw string) tidemark.Block {
+	t.Helper()
+	var b tidemark.Block
+	if err := json.Unmarshal([]byte(raw), &b); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// spoken is a view of some items.
+func spoken(items ...compaction.Item) (v View) {
+	v.Items = items
+	return v
+}
+
+// saidBy is an item of somebody.
+func saidBy(source, text string) compaction.Item {
+	role := tidemark.User
+	if source == tidemark.FromModel {
+		role = tidemark.Assistant
+	}
+	return compaction.Item{Message: tidemark.NewText(role, text), Source: source}
+}
+
+// offering is an agent with a tool.
+type offering struct{ silent }
+
+func (offering) Tools(tidemark.Scope) []tidemark.Tool {
+	return []tidemark.Tool{{Name: "look", Description: "look", InputSchema: []byte(`{"type":"object"}`)}}
 }

@@ -71,7 +71,7 @@ func (s *Session) ports() room.Ports {
 			Say: func(ctx context.Context, id string, to *tidemark.Address, text string, e *tidemark.Event) error {
 				return s.teller().Say(ctx, id, to, text, e)
 			}},
-		Turns: room.Turns{Active: s.activeRun, Usage: s.runUsage, GoOn: s.goOnStmts, Resume: func() { s.Runtime.Go(s.goOn) }, Hold: s.lend},
+		Turns: room.Turns{Active: s.activeRun, Usage: s.usageOf, GoOn: s.goOnStmts, Resume: func() { s.Runtime.Go(s.goOn) }, Hold: s.lend},
 		Lease: room.Lease{Owner: s.owner, Bound: s.ownerBound, Held: func() tidemark.Stmt {
 			return tidemark.Stmt{SQL: `UPDATE heads SET lives = lives WHERE key = ? AND lives = ?`, Args: []any{string(s.Key), s.number}, Want: 1}
 		}},
@@ -81,6 +81,7 @@ func (s *Session) ports() room.Ports {
 			}}, Toolbox: s.Tools,
 		Finding: room.Finding{Stemmer: s.Stemmer, Lineage: s.lineage, Task: s.task, Near: s.standing, ReadBack: s.readBack, Recalled: s.noteRecall,
 			Stored: s.stored, Gate: func() memory.Gate { return s.settings().Gate }},
+		Records:   s.records(),
 		Queue:     s.queue(),
 		Allowance: room.Allowance{Limits: s.setLimits, Offered: s.tools, Account: s.account, Spend: callSpends},
 	}

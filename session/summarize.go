@@ -221,6 +221,9 @@ func (s *Session) condense(ctx context.Context, p *plan, v View, items []compact
 	return nil // a refusal in other words teaches nothing: it may have been an outage
 }
 
+// maxFailure is how many bytes of a failure are told.
+const maxFailure = 200
+
 // noSummary says why a chunk has no summary of the model's.
 func noSummary(err error) string {
 	switch {

@@ -28,7 +28,7 @@ var tables = []string{
 		settings TEXT NOT NULL DEFAULT '{}', lives INTEGER NOT NULL DEFAULT 0,
 		people INTEGER NOT NULL DEFAULT 0, windows TEXT NOT NULL DEFAULT '{}', refused TEXT NOT NULL DEFAULT '{}', mark TEXT NOT NULL DEFAULT '') WITHOUT ROWID`,
 	`CREATE TABLE prompts(hash TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID`,
-	// An input is new, taken by a run, or done. An amendment whose message had not come is early.
+	// An input is new, taken by a run, or done. An amendment whose message had not come is unmet.
 	`CREATE TABLE inputs(
 		n INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL, id TEXT NOT NULL, kind TEXT NOT NULL, state TEXT NOT NULL,
 		at INTEGER NOT NULL, origin TEXT NOT NULL, payload TEXT NOT NULL, hash TEXT NOT NULL, tokens INTEGER NOT NULL DEFAULT 0,
@@ -66,9 +66,6 @@ var tables = []string{
 	// One alarm an object: the earliest of these.
 	`CREATE TABLE due(key TEXT NOT NULL, kind TEXT NOT NULL, at INTEGER NOT NULL, data TEXT NOT NULL DEFAULT '', PRIMARY KEY(key, kind)) WITHOUT ROWID`,
 	`CREATE INDEX due_at ON due(at)`,
-	// One record a model call.
-	`CREATE TABLE anatomy(n INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL, log TEXT NOT NULL, record TEXT NOT NULL)`,
-	`CREATE INDEX anatomy_key ON anatomy(key, n)`,
 	// Full text of messages, as tokens made in Go (recall.Stemmer.Row); rowid is the entry's seq, home tells conversations
 	// that share a database apart.
 	`CREATE VIRTUAL TABLE words USING fts5(home, terms, content='', tokenize="unicode61 remove_diacritics 0 tokenchars '_-./@'")`,

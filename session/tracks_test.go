@@ -28,7 +28,7 @@ func (v *visitor) says(name, log string, messages int) (last int64) {
 		if err != nil {
 			v.t.Fatal(err)
 		}
-		stmts = append(stmts, g.Called(name, log, "title "+name, 1, session.Anatomy{Context: tidemark.Tokens(v.n), Usage: tidemark.Usage{Input: 1}})...)
+		stmts = append(stmts, g.Called(name, "title "+name, 1, tidemark.Usage{Input: 1}, tidemark.Tokens(v.n))...)
 		if err := v.db.Tx(v.t.Context(), stmts); err != nil {
 			v.t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/room/anatomy"
 	"github.com/tidemark-ai/tidemark/room/snapshots"
 	"github.com/tidemark-ai/tidemark/room/task"
 	"github.com/tidemark-ai/tidemark/session"
@@ -118,7 +119,7 @@ func TestTrimmedBranch(t *testing.T) {
 	if v.Size != b.Trim.After || would.Before != b.Trim.Before || v.Size > b.Trim.Before/2 || b.Trim.Prefix <= would.Fixed || b.Trim.Prefix > b.Trim.After {
 		t.Errorf("the branch has %d tokens, and is told to: %+v", v.Size, b.Trim)
 	}
-	if parts := session.Portions(v); parts["stub"].Items != 7 || parts["model"].Items == 0 {
+	if parts := anatomy.Portions(v.Seen); parts["stub"].Items != 7 || parts["model"].Items == 0 {
 		t.Errorf("parts %+v", parts)
 	}
 	stubs, thoughts := 0, 0

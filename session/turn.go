@@ -32,6 +32,7 @@ func (s *Session) turn(ctx context.Context, r *run) error {
 				return err
 			}
 			s.freshWindows(ctx)
+			window := s.settings().Window
 			view, err := s.light(ctx, r)
 			if err != nil {
 				return err
@@ -39,11 +40,11 @@ func (s *Session) turn(ctx context.Context, r *run) error {
 			if view, err = s.fitted(ctx, r, view); err != nil {
 				return err
 			}
-			window := s.settings().Window
-			asked := s.advised(r, s.push(ctx, r, view))
+			asked := s.push(ctx, r, view)
 			if s.settings().Window < window { // another conversation met a smaller one
 				continue
 			}
+			asked = s.advised(r, asked)
 			reply, err := s.ask(ctx, r, asked)
 			if refused := err; refused != nil || reply.Call.Declined() {
 				again, err := s.parried(ctx, r, view, asked, reply.Call, refused)
@@ -117,7 +118,7 @@ func (s *Session) take(ctx context.Context, r *run) (done bool, err error) {
 		return true, err
 	}
 	q, amended, err := s.late(ctx, q)
-	if err != nil || len(amended) > 0 && !fresh { // for the next run, which ends with it
+	if err != nil || len(amended) > 0 && !fresh { // it has a run of its own, and this one has others to answer
 		return false, err
 	}
 	if err := s.load(ctx, q); err != nil {
@@ -138,7 +139,7 @@ func (s *Session) take(ctx context.Context, r *run) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	stmts = append(append(held, stmts...), amended...)
+	stmts = append(append(held, stmts...), matchStmts(amended)...)
 	stmts = append(stmts, tidemark.Stmt{SQL: `UPDATE heads SET active = ?, messages = messages + ? WHERE key = ?`,
 		Args: []any{s.Runtime.Now().UnixMilli(), len(q), string(s.Key)}, Want: 1})
 	stmts = append(stmts, s.peopleStmts(slices.ContainsFunc(q, func(in queued) bool { return ofPeople(in.Origin) }))...)
@@ -155,6 +156,11 @@ func (s *Session) take(ctx context.Context, r *run) (done bool, err error) {
 	}
 	r.typing(r.origins)
 	s.hub.send(Notice{Type: NoticeTaken, Run: r.ID, Inputs: r.took})
+	for _, a := range amended { // nobody is asked by its old words
+		if err := s.amend(ctx, r, a); err != nil {
+			return false, err
+		}
+	}
 	return false, nil
 }
 
@@ -171,7 +177,7 @@ func (s *Session) command(ctx context.Context, r *run, q queued) error {
 	case q.Kind == InputAsk:
 		err = s.answer(ctx, r, text)
 	case q.Kind == inputAmend:
-		err = s.amend(ctx, r, q, text)
+		err = s.amend(ctx, r, q)
 	case !s.mayChange(q.Origin):
 		err = s.answerWith(ctx, r, q.Kind, s.notYours())
 	case q.Kind == InputCompact:
@@ -203,8 +209,8 @@ func (s *Session) command(ctx context.Context, r *run, q queued) error {
 
 func commandDone(r *run, q queued) tidemark.Stmt {
 	state := "done"
-	if r.early {
-		state = "early"
+	if r.unmet {
+		state = "unmet"
 	}
 	return tidemark.Stmt{SQL: `UPDATE inputs SET state = ?, run = ? WHERE n = ?`, Args: []any{state, r.ID, q.N}}
 }
@@ -248,7 +254,7 @@ func (s *Session) stream(ctx context.Context, r *run, view View) (reply tidemark
 	defer func() {
 		said = text.said.String()
 		if sent { // a call that failed was a call
-			s.anatomy(r, view, req, reply, err)
+			s.recordCall(r, view, req, reply.Call, err)
 		}
 	}()
 	if err := tidemark.Check(req.Messages); err != nil { // the view repairs what it can; this would be a mistake of ours

@@ -49,6 +49,8 @@ func TestStreamIsToldAsItComes(t *testing.T) {
 	said := tidemark.NewText(tidemark.Assistant, "Well.")
 	p := &deltas{all: []tidemark.Delta{{Thinking: "hm"}, {Text: "We"}, {Text: "ll."}, {Tool: "look"}, {Reply: &tidemark.Reply{Message: said}}}}
 	s, _ := plain(t, Config{Provider: p, Settings: Settings{Model: "m"}})
+	records := &recorder{}
+	s.rooms = append(s.rooms, records)
 	r := s.begun(t, "r", stateCalling)
 	sub, err := s.Subscribe()
 	if err != nil {
@@ -73,8 +75,8 @@ func TestStreamIsToldAsItComes(t *testing.T) {
 	if _, _, err := s.stream(t.Context(), r, v); !errors.As(err, &api) || api.Class != tidemark.ClassNetwork {
 		t.Errorf("an empty answer: %v", err)
 	}
-	if got := s.reads(t, `SELECT count(*) FROM anatomy WHERE key = ? LIMIT 1`, string(s.Key)); got != "3" || p.calls != 3 {
-		t.Errorf("%s of %d calls are recorded", got, p.calls)
+	if want := []string{"r 10 ", "r 10 ", "r 10 "}; !slices.Equal(records.sent, want) || p.calls != 3 {
+		t.Errorf("of %d calls %q are recorded", p.calls, records.sent)
 	}
 	for text, want := range map[string]string{"": wordless, " \n": wordless, "x": "x"} {
 		if got := Answer(tidemark.NewText(tidemark.Assistant, text)); got != want {

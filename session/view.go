@@ -341,3 +341,13 @@ func (s *Session) storedStmts(ctx context.Context, log string, e *tidemark.Entry
 	}
 	return stmts, nil
 }
+
+// until returns the position up to which a view knows the log. Everything that is written later has a
+// greater one, so it and the log tell what was shown.
+func until(v View, newest int64) int64 {
+	n := max(v.Last, newest)
+	for _, sh := range v.Shown {
+		n = max(n, sh.From, sh.To)
+	}
+	return n
+}

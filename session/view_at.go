@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/tidemark-ai/tidemark"
@@ -39,6 +40,41 @@ func (s *Session) viewAt(ctx context.Context, log string, until int64, use func(
 	}
 	if err != nil {
 		return err
+	}
+	return use(v)
+}
+
+// viewAsOf computes the view of a log as it was when its newest entry had a position, with the messages, overlays and lifts up
+// to there, and gives it to use while there is memory for it.
+func (s *Session) viewAsOf(ctx context.Context, log string, until int64, use func(compaction.View) error) error {
+	marks, err := s.overlaysTo(ctx, log, until)
+	if err != nil {
+		return err
+	}
+	then, err := s.editsOf(ctx, marks)
+	if err != nil {
+		return err
+	}
+	shown, layout, err := s.layout(ctx, then.placed)
+	if err != nil {
+		return err
+	}
+	hideBehind(&layout, until)
+	leave := func() {}
+	defer func() { leave() }()
+	entries, err := s.visible(ctx, log, layout, func(bytes int64) error {
+		release, err := s.room(ctx, bytes)
+		if release != nil {
+			leave = release
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	v, err := compaction.Assemble(entries, shown)
+	if err != nil {
+		return fmt.Errorf("assemble view of %s: %w", log, err)
 	}
 	return use(v)
 }

@@ -2,12 +2,15 @@ package setup
 
 import (
 	"cmp"
+	"context"
+	"fmt"
 	"math"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/config"
 	"github.com/tidemark-ai/tidemark/paging"
 	"github.com/tidemark-ai/tidemark/proxy"
+	"github.com/tidemark-ai/tidemark/room/anatomy"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -51,7 +54,13 @@ func Proxy(c *config.Config) proxy.Settings {
 }
 
 // Home gives a client's conversation its place among those of a session's agent.
-func Home(s *session.Session) proxy.Home { return home{s.Guest()} }
+func Home(ctx context.Context, s *session.Session) (proxy.Home, error) {
+	records, ok := session.Room[*anatomy.Room](s)
+	if !ok {
+		return nil, fmt.Errorf("%s has no room for records: %w", s.Key, tidemark.ErrInvalid)
+	}
+	return home{s.Guest()}, records.Open(ctx)
+}
 
 type home struct{ session.Guest }
 
@@ -59,15 +68,15 @@ type home struct{ session.Guest }
 func (h home) Called(name, log, title string, messages int, r proxy.Record) []tidemark.Stmt {
 	a := anatomyOf(r)
 	a.Session = log
-	return h.Guest.Called(name, log, title, messages, a)
+	return append(h.Guest.Called(name, title, messages, a.Usage, a.Context), anatomy.Stmt(h.Branched(name), log, a))
 }
 
 // anatomyOf gives a record of the proxy in the form of a session's.
-func anatomyOf(r proxy.Record) session.Anatomy {
+func anatomyOf(r proxy.Record) anatomy.Record {
 	paged := r.Account
 	paged.Fill = percentOf(r.Size, r.Window)
-	a := session.Anatomy{Turn: string(r.LastID), Run: string(r.LastID), Until: r.Last, Anchored: r.Call.Reported, Parts: map[string]session.Portion{},
-		Proxy: &session.Proxied{Treatment: r.Treatment, Untouched: r.Untouched, Legs: r.Legs, First: int64(r.First.Context() - r.First.Output), Phantom: r.Phantom, Trimmed: r.Trimmed, Episodes: r.Episodes},
+	a := anatomy.Record{Turn: string(r.LastID), Run: string(r.LastID), Until: r.Last, Anchored: r.Call.Reported, Parts: map[string]anatomy.Portion{},
+		Proxy: &anatomy.Proxied{Treatment: r.Treatment, Untouched: r.Untouched, Legs: r.Legs, First: int64(r.First.Context() - r.First.Output), Phantom: r.Phantom, Trimmed: r.Trimmed, Episodes: r.Episodes},
 		At:    r.At.UnixMilli(), Model: r.Call.Model, Requested: r.Requested, Stop: r.Call.Stop, Error: r.Error, Usage: r.Call.Usage,
 		Events: r.Messages, Attempt: 1, Window: r.Window, Limit: r.Window, Size: r.Size, Full: paged.Fill, Markers: r.Stubs, Last: r.Last, Paging: &paged,
 		Context: r.Newest.Context()}

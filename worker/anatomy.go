@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/clip"
+	"github.com/tidemark-ai/tidemark/room/anatomy"
 	"github.com/tidemark-ai/tidemark/room/reflection"
 	"github.com/tidemark-ai/tidemark/session"
 )
@@ -17,7 +18,11 @@ func getAnatomy(c *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	page, err := s.Anatomies(c.r.Context(), before, limit)
+	records, err := roomOf[*anatomy.Room](s, "records of calls")
+	if err != nil {
+		return nil, err
+	}
+	page, err := records.All(c.r.Context(), before, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -28,7 +33,7 @@ func getAnatomy(c *request) (any, error) {
 		}
 	}
 	out := struct {
-		Calls  []session.Anatomy  `json:"calls"`
+		Calls  []anatomy.Record   `json:"calls"`
 		Next   int64              `json:"next,omitempty"`
 		Tuning *reflection.Tuning `json:"tuning,omitempty"` // what reflection set
 	}{Calls: listed(page)}
@@ -51,13 +56,17 @@ func getPrompt(c *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return nil, s.Prompt(c.r.Context(), n, func(p session.Prompt) error { // may be large: it is written as it is made
+	records, err := roomOf[*anatomy.Room](s, "records of calls")
+	if err != nil {
+		return nil, err
+	}
+	return nil, records.Prompt(c.r.Context(), n, func(p anatomy.Prompt) error { // may be large: it is written as it is made
 		c.w.Header().Set("Content-Type", codeJSON)
 		c.w.WriteHeader(http.StatusOK)
 		if _, err := fmt.Fprintf(c.w, `{"n":%d,"sha256":"%s","rebuilt":"%s","same":%t,"request":`, n, p.Record.SHA256, p.SHA256, p.Same()); err != nil {
 			return err
 		}
-		if err := session.WriteRequest(c.w, p.Request); err != nil {
+		if err := anatomy.WriteRequest(c.w, p.Request); err != nil {
 			return err
 		}
 		_, err := fmt.Fprintln(c.w, "}")

@@ -30,18 +30,18 @@ func getCompare(c *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := placesOf[*snapshots.Merges](s)
+	r, err := roomOf[*snapshots.Merges](s, "snapshots")
 	if err != nil {
 		return nil, err
 	}
 	return r.Compare(c.r.Context(), sides[0], sides[1])
 }
 
-// placesOf is a room of a session that has to do with snapshots and branches.
-func placesOf[T any](s *session.Session) (T, error) {
+// roomOf is a room of a session; what names what it keeps.
+func roomOf[T any](s *session.Session, what string) (T, error) {
 	r, ok := session.Room[T](s)
 	if !ok {
-		return r, fmt.Errorf("snapshots of %s: its host keeps none: %w", s.Key, tidemark.ErrUnavailable)
+		return r, fmt.Errorf("%s of %s: its host keeps none: %w", what, s.Key, tidemark.ErrUnavailable)
 	}
 	return r, nil
 }
@@ -52,5 +52,5 @@ func entered[T any](c *request) (r T, err error) {
 	if err != nil {
 		return r, err
 	}
-	return placesOf[T](s)
+	return roomOf[T](s, "snapshots")
 }

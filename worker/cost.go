@@ -11,6 +11,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/cost"
+	"github.com/tidemark-ai/tidemark/room/anatomy"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -105,7 +106,11 @@ func getCost(c *request) (any, error) {
 // priceOf fills in what is told in dollars, where the prices of the model are known.
 func priceOf(c *request, s *session.Session, out *wireCost) error {
 	ctx := c.r.Context()
-	calls, err := s.Anatomies(ctx, 0, 1)
+	records, err := roomOf[*anatomy.Room](s, "records of calls")
+	if err != nil {
+		return err
+	}
+	calls, err := records.All(ctx, 0, 1)
 	if err != nil {
 		return err
 	}
@@ -141,7 +146,7 @@ func priceOf(c *request, s *session.Session, out *wireCost) error {
 }
 
 // costModel is the model that the next call goes to; of a client's conversation, the one that its newest went to.
-func costModel(c *request, s *session.Session, calls []session.Anatomy) (string, error) {
+func costModel(c *request, s *session.Session, calls []anatomy.Record) (string, error) {
 	if s.Key.Channel() == proxyChannel && len(calls) > 0 {
 		return calls[0].Model, nil
 	}

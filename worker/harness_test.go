@@ -26,6 +26,7 @@ import (
 	"github.com/tidemark-ai/tidemark/host/hosttest"
 	"github.com/tidemark-ai/tidemark/provider/offline"
 	"github.com/tidemark-ai/tidemark/room"
+	"github.com/tidemark-ai/tidemark/room/anatomy"
 	"github.com/tidemark-ai/tidemark/room/approvals"
 	episodic "github.com/tidemark-ai/tidemark/room/episodes"
 	"github.com/tidemark-ai/tidemark/room/occasion"
@@ -85,7 +86,7 @@ func (a *actors) Session(ctx context.Context, key tidemark.Key, create bool) (*s
 	}
 	probe := a.metrics.Probe()
 	c := session.Config{Key: key, DB: a.db, Blobs: a.blobs, Provider: probe.Provider(a.provider), Agent: ag,
-		Runtime: a.rt, Settings: a.settings, Observe: probe.Observe, Tools: a.tools, Rooms: append([]room.Maker{search.Make}, append(snapshots.Makers(), outbound.Make(nil), occasion.Make(false), task.Make(task.Auto), spool.Make, toolset.Make, pager.Make, approvals.Make(a.approvals), episodic.Make)...)}
+		Runtime: a.rt, Settings: a.settings, Observe: probe.Observe, Tools: a.tools, Rooms: append([]room.Maker{search.Make}, append(snapshots.Makers(), anatomy.Make, outbound.Make(nil), occasion.Make(false), task.Make(task.Auto), spool.Make, toolset.Make, pager.Make, approvals.Make(a.approvals), episodic.Make)...)}
 	if a.planning != nil {
 		c.Strategies = a.planning()
 	}

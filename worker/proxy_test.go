@@ -128,7 +128,11 @@ func serveProxy(t *testing.T, answer func(n int, r *http.Request, body string) *
 			if err != nil {
 				return nil, err
 			}
-			conv, err := proxy.Open(ctx, proxy.Config{Key: key, DB: a.db, Home: a.metrics.Home(setup.Home(s)), Runtime: a.rt})
+			home, err := setup.Home(ctx, s)
+			if err != nil {
+				return nil, err
+			}
+			conv, err := proxy.Open(ctx, proxy.Config{Key: key, DB: a.db, Home: a.metrics.Home(home), Runtime: a.rt})
 			p.convs[key] = conv
 			return conv, err
 		}

@@ -78,7 +78,7 @@ func listSnapshots(c *request) (any, error) {
 
 // deleteSnapshot removes one from all lists.
 func deleteSnapshot(c *request, s *session.Session) (any, error) {
-	r, err := placesOf[*snapshots.Room](s)
+	r, err := roomOf[*snapshots.Room](s, "snapshots")
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func deleteSnapshot(c *request, s *session.Session) (any, error) {
 }
 
 func getSnapshot(c *request, s *session.Session) (any, error) {
-	r, err := placesOf[*snapshots.Room](s)
+	r, err := roomOf[*snapshots.Room](s, "snapshots")
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +176,7 @@ func getArchiveByID(c *request) (any, error) {
 
 func sendSnapshot(c *request, s *session.Session) (any, error) {
 	id := c.r.PathValue("id")
-	r, err := placesOf[*snapshots.Carry](s)
+	r, err := roomOf[*snapshots.Carry](s, "snapshots")
 	if err != nil {
 		return nil, err
 	}
@@ -216,7 +216,7 @@ func putArchiveByID(c *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := placesOf[*snapshots.Carry](s)
+	r, err := roomOf[*snapshots.Carry](s, "snapshots")
 	if err != nil {
 		return nil, err
 	}

@@ -216,7 +216,11 @@ func (n *Node) proxied(ctx context.Context, key tidemark.Key) (*proxy.Conversati
 	if st.guest != nil {
 		return st.guest, nil
 	}
-	guest, err := proxy.Open(ctx, proxy.Config{Key: key, DB: n.store(o.DB), Home: n.metrics.Home(setup.Home(s)), Runtime: n.RT, Logger: n.log, Settings: setup.Proxy(n.Cfg)})
+	home, err := setup.Home(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	guest, err := proxy.Open(ctx, proxy.Config{Key: key, DB: n.store(o.DB), Home: n.metrics.Home(home), Runtime: n.RT, Logger: n.log, Settings: setup.Proxy(n.Cfg)})
 	if err != nil {
 		return nil, err
 	}

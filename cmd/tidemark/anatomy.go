@@ -15,8 +15,8 @@ import (
 	"github.com/tidemark-ai/tidemark/cmd/cli"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/paging"
+	"github.com/tidemark-ai/tidemark/room/anatomy"
 	"github.com/tidemark-ai/tidemark/room/reflection"
-	"github.com/tidemark-ai/tidemark/session"
 )
 
 // anatomyFlags is what is to be shown of the records.
@@ -26,7 +26,7 @@ type anatomyFlags struct {
 }
 
 // anatomies reads records up to call n (0: the newest), oldest first.
-func anatomies(ctx context.Context, c *client, key string, n int64, limit int) ([]session.Anatomy, []byte, error) {
+func anatomies(ctx context.Context, c *client, key string, n int64, limit int) ([]anatomy.Record, []byte, error) {
 	before := int64(0)
 	if n > 0 {
 		before = n + 1
@@ -36,7 +36,7 @@ func anatomies(ctx context.Context, c *client, key string, n int64, limit int) (
 		return nil, nil, err
 	}
 	var page struct {
-		Calls []session.Anatomy `json:"calls"`
+		Calls []anatomy.Record `json:"calls"`
 	}
 	if err := json.Unmarshal(raw, &page); err != nil {
 		return nil, nil, err
@@ -68,7 +68,7 @@ func tellTuning(t reflection.Tuning) string {
 }
 
 // anatomyRows is the table of records.
-func anatomyRows(calls []session.Anatomy) [][]string {
+func anatomyRows(calls []anatomy.Record) [][]string {
 	if calls[0].Proxy != nil {
 		return proxiedRows(calls)
 	}
@@ -103,10 +103,10 @@ func withoutEmpty(rows [][]string, value, title string) [][]string {
 }
 
 // percent is how full the context was.
-func percent(a session.Anatomy) string { return fmt.Sprintf("%.0f%%", a.Full) }
+func percent(a anatomy.Record) string { return fmt.Sprintf("%.0f%%", a.Full) }
 
 // topicOf is what the turn was about, with a mark where that changed.
-func topicOf(a session.Anatomy) string {
+func topicOf(a anatomy.Record) string {
 	if a.Topic == nil {
 		return ""
 	}
@@ -123,11 +123,11 @@ func showTurn(ctx context.Context, m *cli.Main, c *client, key string, n int64) 
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(calls, func(a session.Anatomy) bool { return a.N == n })
+	i := slices.IndexFunc(calls, func(a anatomy.Record) bool { return a.N == n })
 	if i < 0 {
 		return cli.Advise(fmt.Errorf("call %d of %s: %w", n, key, tidemark.ErrNotFound), cli.NumbersOfCalls(cli.SessionPath(key, "/anatomy/")))
 	}
-	turn := slices.DeleteFunc(slices.Clone(calls), func(a session.Anatomy) bool { return a.Run != calls[i].Run })
+	turn := slices.DeleteFunc(slices.Clone(calls), func(a anatomy.Record) bool { return a.Run != calls[i].Run })
 	return cli.Either(m, turn, func() {
 		for i, a := range turn {
 			if i > 0 {
@@ -139,7 +139,7 @@ func showTurn(ctx context.Context, m *cli.Main, c *client, key string, n int64) 
 }
 
 // showRecord prints a record, a field a line, by the names of papers/total-recall, Annex A.4.
-func showRecord(m *cli.Main, a session.Anatomy) {
+func showRecord(m *cli.Main, a anatomy.Record) {
 	var parts []string
 	for _, k := range anatomyParts {
 		if p, ok := a.Parts[k]; ok {
@@ -211,7 +211,7 @@ var anatomyNames = map[string]string{"system": "System", "tools": "Schemas", "su
 	"read": "Read", "cached": "Cached", "out": "Out"}
 
 // portion returns the tokens of one part of a context.
-func portion(a session.Anatomy, kind string) tidemark.Tokens {
+func portion(a anatomy.Record, kind string) tidemark.Tokens {
 	switch kind {
 	case "system":
 		return a.System
@@ -232,7 +232,7 @@ func portion(a session.Anatomy, kind string) tidemark.Tokens {
 	return a.Parts[kind].Tokens
 }
 
-func costOf(a session.Anatomy, kind string) tidemark.Tokens {
+func costOf(a anatomy.Record, kind string) tidemark.Tokens {
 	switch kind {
 	case "cached":
 		return a.Usage.CacheRead
@@ -242,7 +242,7 @@ func costOf(a session.Anatomy, kind string) tidemark.Tokens {
 	return a.Usage.Output
 }
 
-func anatomy(ctx context.Context, m *cli.Main, f *anatomyFlags) error {
+func anatomyOf(ctx context.Context, m *cli.Main, f *anatomyFlags) error {
 	for name, n := range map[string]int64{"prompt": f.Prompt, "turn": f.Turn} {
 		if m.Changed(name) && n <= 0 {
 			return cli.Usagef("--%s %d: want the number of a call, from 1", name, n)
@@ -291,7 +291,7 @@ func tuningOf(raw []byte) reflection.Tuning {
 
 // proxiedRows is the table of records of a conversation whose client keeps the history: what its context is made of is
 // the client's, what became of it on the way is ours.
-func proxiedRows(calls []session.Anatomy) [][]string {
+func proxiedRows(calls []anatomy.Record) [][]string {
 	rows := [][]string{{"CALL", "AT", "TREATMENT", "MESSAGES", "LEGS", "ZONE", "SIZE", "FULL", "STUBS", "EVICTED", "FAULTS", "CAME", "SENT", "READ", "CACHED", "OUT", "STOP"}}
 	for _, a := range calls {
 		p, x := paged(a), ofProxy(a)
@@ -313,22 +313,22 @@ func proxiedRows(calls []session.Anatomy) [][]string {
 // left is how much left with a request: results, garbage, inputs and images.
 func left(p paging.Account) int { return p.Evicted + p.Collected + p.Inputs + p.Images }
 
-func paged(a session.Anatomy) paging.Account {
+func paged(a anatomy.Record) paging.Account {
 	if a.Paging == nil {
 		return paging.Account{}
 	}
 	return *a.Paging
 }
 
-func ofProxy(a session.Anatomy) session.Proxied {
+func ofProxy(a anatomy.Record) anatomy.Proxied {
 	if a.Proxy == nil {
-		return session.Proxied{}
+		return anatomy.Proxied{}
 	}
 	return *a.Proxy
 }
 
 // proxiedRecord is one of them, a field a line.
-func proxiedRecord(a session.Anatomy, stop string) [][]string {
+func proxiedRecord(a anatomy.Record, stop string) [][]string {
 	p, x := paged(a), ofProxy(a)
 	treatment := x.Treatment
 	if x.Untouched != "" {

@@ -13,16 +13,16 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/cmd/cli"
 	"github.com/tidemark-ai/tidemark/paging"
-	"github.com/tidemark-ai/tidemark/session"
+	"github.com/tidemark-ai/tidemark/room/anatomy"
 )
 
 // someCalls are records with something of each kind, and a compaction before the second.
-func someCalls() []session.Anatomy {
-	var out []session.Anatomy
+func someCalls() []anatomy.Record {
+	var out []anatomy.Record
 	topic := "harbour gauge lighthouse barometer readings"
 	for i := range 8 {
-		out = append(out, session.Anatomy{N: int64(i + 1), Run: fmt.Sprint("r", i), Session: "l", Cycle: min(i, 5), Full: 81.5, Size: 3260, Limit: 4000, System: 500, Tools: 1200, Stop: "end_turn", Topic: &topic, Transition: i == 3,
-			Parts: map[string]session.Portion{"summary": {Items: 1, Tokens: 90}, "marker": {Items: 1, Tokens: 61}, "stub": {Items: 1, Tokens: 62}, "person": {Items: 1, Tokens: 63}, "model": {Items: 1, Tokens: 64},
+		out = append(out, anatomy.Record{N: int64(i + 1), Run: fmt.Sprint("r", i), Session: "l", Cycle: min(i, 5), Full: 81.5, Size: 3260, Limit: 4000, System: 500, Tools: 1200, Stop: "end_turn", Topic: &topic, Transition: i == 3,
+			Parts: map[string]anatomy.Portion{"summary": {Items: 1, Tokens: 90}, "marker": {Items: 1, Tokens: 61}, "stub": {Items: 1, Tokens: 62}, "person": {Items: 1, Tokens: 63}, "model": {Items: 1, Tokens: 64},
 				"tool": {Items: 1, Tokens: 65}, "recall": {Items: 1, Tokens: 66}, "note": {Items: 1, Tokens: 1119}},
 			Usage: tidemark.Usage{Input: 2000, CacheRead: 1200, Output: 150}})
 	}
@@ -105,10 +105,10 @@ func TestPromptAndEntryWhole(t *testing.T) {
 
 // TestProxiedAnatomy: of a client's requests table and record tell what the proxy did, and the chart has a column for each.
 func TestProxiedAnatomy(t *testing.T) {
-	a := session.Anatomy{N: 7, Model: "m", Stop: "end_turn", Size: 9156, Limit: 30_000, Window: 30_000, Full: 30.5, Events: 41, Usage: tidemark.Usage{Input: 1000, CacheRead: 9000, Output: 50},
-		Proxy:  &session.Proxied{Treatment: "page", Untouched: "the API refused the edited request", Legs: 8, First: 9100, Phantom: 7, Trimmed: 12},
+	a := anatomy.Record{N: 7, Model: "m", Stop: "end_turn", Size: 9156, Limit: 30_000, Window: 30_000, Full: 30.5, Events: 41, Usage: tidemark.Usage{Input: 1000, CacheRead: 9000, Output: 50},
+		Proxy:  &anatomy.Proxied{Treatment: "page", Untouched: "the API refused the edited request", Legs: 8, First: 9100, Phantom: 7, Trimmed: 12},
 		Paging: &paging.Account{Zone: "advisory", Stubs: 5, Out: 30_000, Evicted: 2, Inputs: 1, In: 60_000, Sent: 30_000, Faults: []paging.Faulted{{Path: "a.go"}}}}
-	rows := anatomyRows([]session.Anatomy{a})
+	rows := anatomyRows([]anatomy.Record{a})
 	got := map[string]string{}
 	for i, name := range rows[0] {
 		got[name] = rows[1][i]

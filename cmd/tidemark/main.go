@@ -36,7 +36,7 @@ func commands() cli.Table {
 			"chat": cli.Does(chat), "import": cli.Does(importLog), "reset": cli.Does(resetSession), "abort": cli.Plain(abort),
 			"compact":     cli.Plain(compact).Checked(func(m *cli.Main) error { return someKey(m, m.Args[:min(len(m.Args), 1)]) }),
 			"sessions ls": served(sessionsLs), "sessions show": servedPlain(sessionsShow), "sessions set": cli.Does(sessionsSet), "sessions search": cli.Does(sessionsSearch),
-			"agents": servedPlain(agents), "view": served(view), "log": served(logCommand), "export": cli.Does(export), "anatomy": cli.Does(anatomy), "episodes": served(episodesShow),
+			"agents": servedPlain(agents), "view": served(view), "log": served(logCommand), "export": cli.Does(export), "anatomy": cli.Does(anatomyOf), "episodes": served(episodesShow),
 			"recall": cli.Does(recallCommand).Checked(recallAsked), "task": cli.Does(showTask),
 			"memory ls": cli.Does(memoryLs), "memory cat": served(memoryCat), "memory search": cli.Does(memorySearch), "memory edit": served(memoryEdit), "memory undo": cli.Does(memoryUndo),
 			"memory ledger": cli.Does(memoryLedger), "memory ledger undo": cli.Does(memoryLedgerUndo), "memory digest": cli.Does(memoryDigest),

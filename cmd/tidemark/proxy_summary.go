@@ -12,7 +12,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/cmd/cli"
 	"github.com/tidemark-ai/tidemark/proxy"
-	"github.com/tidemark-ai/tidemark/session"
+	"github.com/tidemark-ai/tidemark/room/anatomy"
 )
 
 // proxySums are figures of what went through a door.
@@ -28,7 +28,7 @@ type proxySums struct {
 
 // add takes in the record of a request. Without the proxy the API would have been called once, with what the client
 // sent: as much more than the first call read as that body was longer than the one that went out.
-func (s *proxySums) add(a session.Anatomy) {
+func (s *proxySums) add(a anatomy.Record) {
 	read := a.Usage.Context() - a.Usage.Output
 	first, calls, left := read, 1, &s.evicted
 	if x := a.Proxy; x != nil {

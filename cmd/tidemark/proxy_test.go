@@ -21,7 +21,7 @@ import (
 	"github.com/tidemark-ai/tidemark/cmd/cli"
 	"github.com/tidemark-ai/tidemark/cmd/node"
 	"github.com/tidemark-ai/tidemark/paging"
-	"github.com/tidemark-ai/tidemark/session"
+	"github.com/tidemark-ai/tidemark/room/anatomy"
 )
 
 // proxiedClient is a program behind a proxy: `client METHOD PATH [BODY]` calls the Messages API that its environment
@@ -179,9 +179,9 @@ func TestUpstreamURL(t *testing.T) {
 // with it; nothing is divided by none.
 func TestProxySums(t *testing.T) {
 	var s proxySums
-	s.add(session.Anatomy{Usage: tidemark.Usage{Input: 10, CacheRead: 80, CacheCreation: 10, Output: 9}, Paging: &paging.Account{In: 3000, Sent: 1500, Evicted: 1, Collected: 2, Inputs: 3, Images: 4, Faults: []paging.Faulted{{}, {}}}})
-	s.add(session.Anatomy{Usage: tidemark.Usage{Input: 100}})
-	s.add(session.Anatomy{Usage: tidemark.Usage{Input: 100}, Paging: &paging.Account{}})
+	s.add(anatomy.Record{Usage: tidemark.Usage{Input: 10, CacheRead: 80, CacheCreation: 10, Output: 9}, Paging: &paging.Account{In: 3000, Sent: 1500, Evicted: 1, Collected: 2, Inputs: 3, Images: 4, Faults: []paging.Faulted{{}, {}}}})
+	s.add(anatomy.Record{Usage: tidemark.Usage{Input: 100}})
+	s.add(anatomy.Record{Usage: tidemark.Usage{Input: 100}, Paging: &paging.Account{}})
 	if want := (proxySums{calls: 3, in: 300, whole: 400, cached: 80, evicted: 10, faults: 2}); s != want {
 		t.Errorf("got %+v, want %+v", s, want)
 	}
@@ -191,21 +191,21 @@ func TestProxySums(t *testing.T) {
 
 	// Three calls for one request: with the proxy they cost all that they read, without it there would have been the first.
 	s = proxySums{}
-	s.add(session.Anatomy{Usage: tidemark.Usage{Input: 3000, CacheRead: 27_000}, Proxy: &session.Proxied{Treatment: "page+trim", Legs: 3, First: 9000}, Paging: &paging.Account{In: 2000, Sent: 1000, Evicted: 1}})
+	s.add(anatomy.Record{Usage: tidemark.Usage{Input: 3000, CacheRead: 27_000}, Proxy: &anatomy.Proxied{Treatment: "page+trim", Legs: 3, First: 9000}, Paging: &paging.Account{In: 2000, Sent: 1000, Evicted: 1}})
 	if want := (proxySums{calls: 3, in: 30_000, whole: 18_000, cached: 27_000, evicted: 1}); s != want {
 		t.Errorf("got %+v, want %+v", s, want)
 	}
 	if got := fmt.Sprint(s.rows(seen{requests: 1})); strings.Contains(got, "167 %") || !strings.Contains(got, "[model calls 3]") {
 		t.Errorf("a share of few tokens: %s", got)
 	}
-	s.add(session.Anatomy{Usage: tidemark.Usage{Input: 10_000}, Proxy: &session.Proxied{Treatment: "page", Legs: 2}, Paging: &paging.Account{In: 1000, Sent: 1000}})
+	s.add(anatomy.Record{Usage: tidemark.Usage{Input: 10_000}, Proxy: &anatomy.Proxied{Treatment: "page", Legs: 2}, Paging: &paging.Account{In: 1000, Sent: 1000}})
 	if got := fmt.Sprint(s.rows(seen{requests: 2})); !strings.Contains(got, "[tokens in without the proxy about 23k] [tokens in with it 40k (174 %)]") {
 		t.Errorf("of a record that does not tell its first call: %s", got)
 	}
 
 	// Nothing leaves where it is only watched.
 	s = proxySums{}
-	s.add(session.Anatomy{Usage: tidemark.Usage{Input: 50_000}, Proxy: &session.Proxied{Treatment: "observe", Legs: 1, First: 50_000}, Paging: &paging.Account{In: 9, Sent: 9, Evicted: 13, Faults: []paging.Faulted{{}}}})
+	s.add(anatomy.Record{Usage: tidemark.Usage{Input: 50_000}, Proxy: &anatomy.Proxied{Treatment: "observe", Legs: 1, First: 50_000}, Paging: &paging.Account{In: 9, Sent: 9, Evicted: 13, Faults: []paging.Faulted{{}}}})
 	if got := fmt.Sprint(s.rows(seen{requests: 1})); !strings.Contains(got, "[would have left 13]") || strings.Contains(got, "evicted") || strings.Contains(got, "faults") {
 		t.Errorf("observed: %s", got)
 	}

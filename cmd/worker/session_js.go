@@ -139,7 +139,11 @@ func (c *conversation) proxied(ctx context.Context, key tidemark.Key) (*proxy.Co
 	if st.guest != nil {
 		return st.guest, nil
 	}
-	guest, err := proxy.Open(ctx, proxy.Config{Key: key, DB: c.o.DB(), Home: c.in.metrics.Home(setup.Home(st.Session)),
+	home, err := setup.Home(ctx, st.Session)
+	if err != nil {
+		return nil, err
+	}
+	guest, err := proxy.Open(ctx, proxy.Config{Key: key, DB: c.o.DB(), Home: c.in.metrics.Home(home),
 		Runtime: c.o, Logger: c.in.logger, Settings: setup.Proxy(cfg)})
 	if err != nil {
 		return nil, err

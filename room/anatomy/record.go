@@ -1,8 +1,6 @@
-package session
+package anatomy
 
 import (
-	"context"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -10,17 +8,15 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/episodes"
-	"github.com/tidemark-ai/tidemark/internal/clip"
-	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/paging"
 	"github.com/tidemark-ai/tidemark/room"
 )
 
-// Anatomy is the record of one model call: what its context was made of, what it cost, and what is needed
-// to build the same request again (see [Session.Prompt]). The names of the first block of fields are those
+// Record says of one call of the model what its context was made of, what it cost, and what is needed to build the same
+// request again (see [Room.Prompt]). The names of the first block of fields are those
 // of papers/total-recall, Annex A.4. Bytes are of the text that is sent, each byte counted in one field.
 // A record has under 2 KB, and all are kept.
-type Anatomy struct {
+type Record struct {
 	Turn       string  `json:"turnId"` // sorts by time; the calls of a turn share it
 	Session    string  `json:"sessionId"`
 	Cycle      int     `json:"compactionCycle"` // compactions of the conversation before the call
@@ -74,77 +70,42 @@ type Portion struct {
 	Tokens tidemark.Tokens `json:"tokens"`
 }
 
+// Proxied is what the proxy did with a call of a client: a part of [Record].
+type Proxied struct {
+	Treatment string `json:"treatment"`           // observe, trim, page, page+trim, episodes, episodes+trim
+	Untouched string `json:"untouched,omitempty"` // why it was sent as it came
+	Legs      int    `json:"legs"`                // calls of the API: more than one where the model called tools of ours
+	First     int64  `json:"firstTokens"`         // input of the first of them, cached or not: without the proxy there is no other
+	Phantom   int    `json:"phantom"`             // such calls
+	Trimmed   int    `json:"trimmedBytes"`        // what tools, skills and repeated parts were shortened by
+
+	Episodes *episodes.Account `json:"episodes,omitempty"` // nil where none may leave
+}
+
 // Bounds of a record.
 const (
 	maxOverlays = 24 // that are named, the newest
 	shortNote   = 256
-	maxFailure  = 200
 )
 
-// anatomy records a call, one that failed too. A failure to record is logged; the answer is worth more.
-func (s *Session) anatomy(r *run, v View, req tidemark.Request, reply tidemark.Reply, failed error) {
-	ctx := s.life // that of the turn may have ended the call
-	if err := s.recordCall(ctx, r, v, req, reply, failed); err != nil && ctx.Err() == nil {
-		s.warn("record anatomy", err)
-	}
-}
-
-func (s *Session) recordCall(ctx context.Context, r *run, v View, req tidemark.Request, reply tidemark.Reply, failed error) error {
-	h, err := s.head(ctx)
-	if err != nil {
-		return err
-	}
-	before, err := s.Anatomies(ctx, 0, 1)
-	if err != nil {
-		return err
-	}
-	a := s.dissect(v, req)
-	a.Turn, a.Run, a.Attempt, a.Cycle = r.ID, r.ID, r.Attempt, h.Compactions
-	a.At, a.Model, a.Stop, a.Usage, a.Context = s.Runtime.Now().UnixMilli(), reply.Call.Model, reply.Call.Stop, reply.Call.Usage, reply.Call.Usage.Context()
-	if failed != nil {
-		a.Model, a.Stop, a.Error = req.Model, "error", clip.Line(Explain(failed), maxFailure)
-	}
-	var last Anatomy
-	if len(before) > 0 {
-		last = before[0]
-	}
-	a.topic(v, last)
-	if p, ok := Room[room.Pager](s); ok {
-		since := last.Until
-		if last.Session != v.Log {
-			since = 0
-		}
-		a.Paging = p.Paged(v.View, last.Run == a.Run && last.Last == a.Last, since, last.Paging)
-	}
-	if t, ok := Room[room.EpisodeReader](s); ok {
-		a.Episodes = t.Divided(ctx, v.Seen)
-	}
-	hash, err := s.hashRequest(ctx, req)
-	if err != nil {
-		return err
-	}
-	a.SHA256 = hash
-	stmts := a.keep(req, h.Prompt, last)
-	stmts = append(stmts, tidemark.Stmt{SQL: `INSERT INTO anatomy(key, log, record) VALUES(?, ?, ?)`, Args: []any{string(s.Key), v.Log, mustJSON(a)}, Want: 1})
-	return s.DB.Tx(ctx, stmts)
-}
-
 // dissect tells what a request is made of.
-func (s *Session) dissect(v View, req tidemark.Request) Anatomy {
-	a := Anatomy{Session: v.Log, Window: s.settings().Window, Limit: s.Budget().Limit(), Size: v.Size, Anchored: v.Anchor,
-		System: tidemark.EstimateText(req.System), Tools: estimateTools(req.Tools), Parts: Portions(v), Last: v.Last, Until: v.Until,
+func dissect(c room.Sent, window, limit tidemark.Tokens, base string) Record {
+	v, req := c.Seen, c.Request
+	a := Record{Session: v.Log, Window: window, Limit: limit, Size: v.Size, Anchored: c.Anchored,
+		System: tidemark.EstimateText(req.System), Parts: Portions(v), Last: c.Last, Until: c.Until,
 		Requested: req.Model, MaxTokens: req.MaxTokens, Prompt: string(tidemark.HashOf([]byte(req.System)))}
 	if a.Limit > 0 {
 		a.Full = math.Round(1000*float64(v.Size)/float64(a.Limit)) / 10
 	}
 	a.SystemText = len(req.System)
-	if base := s.settings().System; strings.HasPrefix(req.System, base) {
+	if strings.HasPrefix(req.System, base) {
 		a.SystemText, a.Workspace = len(base), len(req.System)-len(base)
 	}
 	if len(req.Tools) > 0 {
-		a.Schemas = len(mustJSON(req.Tools))
+		schemas := room.JSON(req.Tools)
+		a.Schemas, a.Tools = len(schemas), tidemark.EstimateText(schemas)
 	}
-	if v.Pack != "" { // what is pushed beside the messages, which Size has, too
+	if c.Pushed { // what is pushed beside the messages, which Size has, too
 		a.Parts["note"] = Portion{Items: 1, Tokens: tidemark.EstimateText(req.Note)}
 	}
 	a.scale()
@@ -167,7 +128,7 @@ func (s *Session) dissect(v View, req tidemark.Request) Anatomy {
 }
 
 // scale tells the parts in the measure of Size, which may be a provider's.
-func (a *Anatomy) scale() {
+func (a *Record) scale() {
 	all := a.System + a.Tools
 	for _, p := range a.Parts {
 		all += p.Tokens
@@ -192,7 +153,7 @@ func messageBytes(m tidemark.Message) int {
 }
 
 // overlaysOf returns the overlays that are in effect, the newest of them.
-func overlaysOf(v View) []tidemark.EntryID {
+func overlaysOf(v room.Seen) []tidemark.EntryID {
 	var out []tidemark.EntryID
 	seen := map[tidemark.EntryID]bool{}
 	for _, sh := range v.Shown {
@@ -206,7 +167,7 @@ func overlaysOf(v View) []tidemark.EntryID {
 }
 
 // topic names what the turn is about. The calls of a turn share it.
-func (a *Anatomy) topic(v View, last Anatomy) {
+func (a *Record) topic(v room.Seen, last Record) {
 	if last.Run == a.Run && a.Run != "" {
 		a.Topic, a.Transition = last.Topic, last.Transition
 		return
@@ -231,7 +192,7 @@ func (a *Anatomy) topic(v View, last Anatomy) {
 
 // topicWords returns what the newest turns are about: what a person said last counts most, and what was
 // said before fills up when that is short.
-func topicWords(v View) []string {
+func topicWords(v room.Seen) []string {
 	const turns, newest = 3, 4
 	var said []tidemark.Message
 	weight, left := newest, turns
@@ -256,18 +217,18 @@ func topicWords(v View) []string {
 
 // keep returns what stores the texts that the log does not hold, each once under its hash, and notes the
 // hashes. stored is the system text that is there for sure.
-func (a *Anatomy) keep(req tidemark.Request, stored string, last Anatomy) []tidemark.Stmt {
+func (a *Record) keep(req tidemark.Request, stored string, last Record, keep func(hash, text string) tidemark.Stmt) []tidemark.Stmt {
 	var stmts []tidemark.Stmt
 	put := func(text, known string) string {
 		hash := string(tidemark.HashOf([]byte(text)))
 		if hash != known {
-			stmts = append(stmts, keepText(hash, text))
+			stmts = append(stmts, keep(hash, text))
 		}
 		return hash
 	}
 	a.Prompt = put(req.System, stored)
 	if len(req.Tools) > 0 {
-		a.Schema = put(mustJSON(req.Tools), last.Schema)
+		a.Schema = put(room.JSON(req.Tools), last.Schema)
 	}
 	if a.Note = req.Note; len(req.Note) > shortNote {
 		a.Note, a.NoteHash = "", put(req.Note, last.NoteHash)
@@ -276,7 +237,7 @@ func (a *Anatomy) keep(req tidemark.Request, stored string, last Anatomy) []tide
 }
 
 // Portions sorts the items of a view by kind.
-func Portions(v View) map[string]Portion {
+func Portions(v room.Seen) map[string]Portion {
 	out := map[string]Portion{}
 	for _, it := range v.Items {
 		kind := it.Source
@@ -296,56 +257,4 @@ func Portions(v View) map[string]Portion {
 		out[kind] = p
 	}
 	return out
-}
-
-// until returns the position up to which a view knows the log. Everything that is written later has a
-// greater one, so it and the log tell what was shown.
-func until(v View, newest int64) int64 {
-	n := max(v.Last, newest)
-	for _, sh := range v.Shown {
-		n = max(n, sh.From, sh.To)
-	}
-	return n
-}
-
-// Anatomies returns the records of model calls, newest first, before record n (0: the newest).
-func (s *Session) Anatomies(ctx context.Context, before int64, limit int) ([]Anatomy, error) {
-	if before <= 0 {
-		before = 1 << 53
-	}
-	rows, err := s.DB.Query(ctx, `SELECT n, record FROM anatomy WHERE key = ? AND n < ? ORDER BY n DESC LIMIT ?`, string(s.Key), before, min(limit, 1000))
-	if err != nil {
-		return nil, fmt.Errorf("read anatomy: %w", err)
-	}
-	out := make([]Anatomy, len(rows))
-	for i, r := range rows {
-		if err := json.Unmarshal(r.Bytes(1), &out[i]); err != nil {
-			return nil, fmt.Errorf("read anatomy: %w", err)
-		}
-		out[i].N = r.Int(0)
-	}
-	return out, nil
-}
-
-// callsRead is how many of the newest calls are read for what a run has spent.
-const callsRead = 1000
-
-// runUsage is what the calls of a run cost, as far as the newest records tell. An account that cannot be read is worth no
-// failure.
-func (s *Session) runUsage(ctx context.Context, run string) (sum tidemark.Usage) {
-	rows, err := s.DB.Query(ctx, `SELECT json_extract(record, '$.usage') FROM (SELECT record FROM anatomy WHERE key = ? ORDER BY n DESC LIMIT ?)
-		WHERE json_extract(record, '$.run') = ? LIMIT ?`, string(s.Key), callsRead, run, callsRead)
-	if err != nil {
-		s.warn("read what a turn has spent", err)
-		return sum
-	}
-	for _, row := range rows {
-		var u tidemark.Usage
-		if err := json.Unmarshal(row.Bytes(0), &u); err != nil {
-			s.warn("read what a turn has spent", err)
-			return sum
-		}
-		sum = sum.Add(u)
-	}
-	return sum
 }

@@ -1,9 +1,10 @@
-package session
+package anatomy
 
 import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -17,7 +18,7 @@ import (
 
 // Prompt is the request of a call that was made, built again from the log.
 type Prompt struct {
-	Record  Anatomy
+	Record  Record
 	Request tidemark.Request
 	SHA256  string // of Request, as WriteRequest writes it
 }
@@ -29,15 +30,15 @@ func (p Prompt) Same() bool { return p.SHA256 == p.Record.SHA256 }
 // settings since then make no difference. What cannot be built any more, because the record is older than
 // what it would take or a part was removed, is [tidemark.ErrNotFound] and says what is missing; a part that
 // reads otherwise than it did makes the result not [Prompt.Same].
-func (s *Session) Prompt(ctx context.Context, n int64, use func(Prompt) error) error {
-	page, err := s.Anatomies(ctx, n+1, 1)
+func (s *Room) Prompt(ctx context.Context, n int64, use func(Prompt) error) error {
+	page, err := s.All(ctx, n+1, 1)
 	if err != nil {
 		return err
 	}
 	if len(page) == 0 || page[0].N != n {
 		return fmt.Errorf("call %d of %s: %w", n, s.Key, tidemark.ErrNotFound)
 	}
-	a := page[0]
+	a, used := page[0], false
 	if a.SHA256 == "" {
 		return fmt.Errorf("call %d was recorded by a version that did not keep what its prompt is built of: %w", n, tidemark.ErrNotFound)
 	}
@@ -45,39 +46,31 @@ func (s *Session) Prompt(ctx context.Context, n int64, use func(Prompt) error) e
 	if err := s.fixedParts(ctx, a, &p.Request); err != nil {
 		return fmt.Errorf("prompt of call %d: %w", n, err)
 	}
-	leave := func() {}
-	defer func() { leave() }()
-	view, err := s.viewAsOf(ctx, a.Session, a.Until, func(bytes int64) error {
-		release, err := s.room(ctx, bytes)
-		if release != nil {
-			leave = release
+	err = s.AsOf(ctx, a.Session, a.Until, func(v compaction.View) (err error) {
+		p.Request.Messages = v.Messages()
+		if p.SHA256, err = s.hash(ctx, p.Request); err != nil {
+			return err
 		}
-		return err
+		used = true
+		return use(p)
 	})
-	if err != nil {
+	if err != nil && !used {
 		return fmt.Errorf("prompt of call %d: %w", n, err)
 	}
-	p.Request.Messages = view.Messages()
-	if p.SHA256, err = s.hashRequest(ctx, p.Request); err != nil {
-		return err
-	}
-	return use(p)
+	return err
 }
 
 // fixedParts brings back what stands under its hash: system text, tools, a long note.
-func (s *Session) fixedParts(ctx context.Context, a Anatomy, req *tidemark.Request) error {
+func (s *Room) fixedParts(ctx context.Context, a Record, req *tidemark.Request) error {
 	read := func(what, hash string) (string, error) {
 		if hash == "" {
 			return "", nil
 		}
-		rows, err := s.DB.Query(ctx, `SELECT text FROM prompts WHERE hash = ? LIMIT 1`, hash)
-		if err != nil {
-			return "", fmt.Errorf("read %s: %w", what, err)
-		}
-		if len(rows) == 0 {
+		text, err := s.Kept(ctx, hash)
+		if errors.Is(err, tidemark.ErrNotFound) {
 			return "", fmt.Errorf("the %s with hash %s is not kept any more: %w", what, hash, tidemark.ErrNotFound)
 		}
-		return rows[0].Text(0), nil
+		return text, err
 	}
 	var err error
 	if req.System, err = read("system text", a.Prompt); err != nil {
@@ -98,33 +91,6 @@ func (s *Session) fixedParts(ctx context.Context, a Anatomy, req *tidemark.Reque
 	return err
 }
 
-// viewAsOf computes the view of a log as it was when its newest entry had a position: with the messages,
-// overlays and lifts up to there.
-func (s *Session) viewAsOf(ctx context.Context, log string, until int64, admit func(int64) error) (compaction.View, error) {
-	marks, err := s.overlaysTo(ctx, log, until)
-	if err != nil {
-		return compaction.View{}, err
-	}
-	then, err := s.editsOf(ctx, marks)
-	if err != nil {
-		return compaction.View{}, err
-	}
-	shown, layout, err := s.layout(ctx, then.placed)
-	if err != nil {
-		return compaction.View{}, err
-	}
-	hideBehind(&layout, until)
-	entries, err := s.visible(ctx, log, layout, admit)
-	if err != nil {
-		return compaction.View{}, err
-	}
-	v, err := compaction.Assemble(entries, shown)
-	if err != nil {
-		return v, fmt.Errorf("assemble view of %s: %w", log, err)
-	}
-	return v, nil
-}
-
 // WriteRequest writes a request as canonical JSON: the fields model, system, tools, messages, max_tokens,
 // note and, where there are any, options, in this order and without spaces. It is what the hash of a record
 // is of; a provider writes the same in its own dialect.
@@ -137,8 +103,8 @@ func WriteRequest(w io.Writer, req tidemark.Request) error {
 	return nil
 }
 
-// hashRequest hashes a request piece by piece: whole it may not fit into memory a second time.
-func (s *Session) hashRequest(ctx context.Context, req tidemark.Request) (string, error) {
+// hash hashes a request piece by piece: whole it may not fit into memory a second time.
+func (s *Room) hash(ctx context.Context, req tidemark.Request) (string, error) {
 	h := sha256.New()
 	var pace room.Pace
 	for piece := range pieces(req) {
@@ -160,7 +126,7 @@ func pieces(req tidemark.Request) iter.Seq[[]byte] {
 			if i > 0 {
 				buf = append(buf, ',')
 			}
-			buf = append(buf, mustJSON(t)...)
+			buf = append(buf, room.JSON(t)...)
 		}
 		if !yield(append(buf, `],"messages":[`...)) {
 			return
@@ -196,7 +162,7 @@ func pieces(req tidemark.Request) iter.Seq[[]byte] {
 		buf = strconv.AppendInt(append(buf[:0], `],"max_tokens":`...), int64(req.MaxTokens), 10)
 		buf = json.AppendString(append(buf, `,"note":`...), req.Note)
 		if len(req.Options) > 0 {
-			buf = append(append(buf, `,"options":`...), mustJSON(req.Options)...)
+			buf = append(append(buf, `,"options":`...), room.JSON(req.Options)...)
 		}
 		yield(append(buf, '}'))
 	}

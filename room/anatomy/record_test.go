@@ -1,4 +1,4 @@
-package session
+package anatomy
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 const onePicture = `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"QUJD"}}`
@@ -25,12 +26,13 @@ func pictureOf(t *testing.T, raw string) tidemark.Block {
 }
 
 // dissected is a view with an item of each kind, of 295 tokens and what the newest message of a person has.
-func dissected(t *testing.T, newest tidemark.Tokens) View {
+func dissected(t *testing.T, newest tidemark.Tokens) (c room.Sent) {
 	user := func(text string) tidemark.Message { return tidemark.NewText(tidemark.User, text) }
 	marker := compaction.Marker{Count: 3}.Put(tidemark.Edit{})
 	thought := []compaction.Stubbed{{Block: 1, Data: []byte(`{"trim":{"kind":"thinking"}}`)}}
-	var v View
-	v.Log, v.Size, v.Anchor, v.Last, v.Until, v.Pack = "log", 1234, true, 7, 9, "pushed"
+	c.Anchored, c.Last, c.Until, c.Pushed = true, 7, 9, true
+	v := &c.Seen
+	v.Log, v.Size = "log", 1234
 	v.Items = []compaction.Item{
 		{ID: "o1", To: "b", Overlay: "o1", Message: user(compaction.SummaryMarker + " of it"), Tokens: 100, Source: tidemark.FromSystem},
 		{ID: "o2", To: "c", Overlay: "o2", Message: marker.Messages[0], Data: marker.Data, Tokens: 20, Source: tidemark.FromSystem},
@@ -45,28 +47,28 @@ func dissected(t *testing.T, newest tidemark.Tokens) View {
 	for _, id := range []tidemark.EntryID{"o4", "o2", "o2", "o1"} {
 		v.Shown = append(v.Shown, compaction.Replacement{Placed: compaction.Placed{Overlay: id}})
 	}
-	return v
+	return c
 }
 
 // TestDissect: what a request is made of, each part in the measure of the provider, which counts twice what we estimate.
 func TestDissect(t *testing.T) {
-	r := newRig(t, Settings{Window: 8000, Reserve: 4000, Keep: 1000, System: "You are a gauge."})
 	const schemas = `[{"name":"look","description":"look","input_schema":{"type":"object"}}]`                                // 22 tokens
 	req := tidemark.Request{Model: "asked", System: "You are a gauge. And memory.", MaxTokens: 500, Note: "[It is a note.]", // 9 and 5 tokens
 		Tools: []tidemark.Tool{{Name: "look", Description: "look", InputSchema: []byte(`{"type":"object"}`)}}}
-	v := dissected(t, 286)
-	got := r.dissect(v, req)
-	want := Anatomy{Session: "log", Full: 30.9, SystemText: 16, Workspace: 12, Schemas: len(schemas), Events: 6, Markers: 2, UserBytes: len("Hello") + len(onePicture),
+	c := dissected(t, 286)
+	c.Request = req
+	got := dissect(c, 8000, 4000, "You are a gauge.")
+	want := Record{Session: "log", Full: 30.9, SystemText: 16, Workspace: 12, Schemas: len(schemas), Events: 6, Markers: 2, UserBytes: len("Hello") + len(onePicture),
 		Window: 8000, Limit: 4000, Size: 1234, Anchored: true, System: 18, Tools: 44,
 		Parts: map[string]Portion{"summary": {1, 200}, "marker": {2, 80}, "stub": {1, 60}, "model": {2, 140}, "person": {2, 672}, "assistant": {1, 10}, "note": {1, 10}},
 		Last:  7, Overlays: []tidemark.EntryID{"o1", "o2", "o4"}, Until: 9, Requested: "asked", MaxTokens: 500, Prompt: string(tidemark.HashOf([]byte(req.System)))}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("\n got %+v\nwant %+v", got, want)
 	}
-	v.Pack, v.Size = "", 0 // nothing is known of its size: the estimates stay
-	req.System, req.Tools = "Another system text.", nil
-	got = r.dissect(v, req)
-	if _, ok := got.Parts["note"]; ok || got.SystemText != len(req.System) || got.Workspace != 0 || got.Schemas != 0 || got.Tools != 0 || got.System != 6 || got.Parts["person"] != (Portion{2, 336}) || got.Full != 0 {
+	c.Pushed, c.Seen.Size = false, 0 // nothing is known of its size: the estimates stay
+	c.Request.System, c.Request.Tools = "Another system text.", nil
+	got = dissect(c, 8000, 4000, "You are a gauge.")
+	if _, ok := got.Parts["note"]; ok || got.SystemText != len(c.Request.System) || got.Workspace != 0 || got.Schemas != 0 || got.Tools != 0 || got.System != 6 || got.Parts["person"] != (Portion{2, 336}) || got.Full != 0 {
 		t.Errorf("without a pack and tools, under another system text: %+v", got)
 	}
 }
@@ -74,7 +76,7 @@ func TestDissect(t *testing.T) {
 // TestOverlaysOfARecord: a record names each overlay once, and the newest of very many.
 func TestOverlaysOfARecord(t *testing.T) {
 	for _, n := range []int{0, 1, maxOverlays, maxOverlays + 1, 2 * maxOverlays} {
-		var v View
+		var v room.Seen
 		var want []tidemark.EntryID
 		for i := range n {
 			id := tidemark.EntryID(fmt.Sprintf("o%02d", i))
@@ -90,19 +92,7 @@ func TestOverlaysOfARecord(t *testing.T) {
 	}
 }
 
-// TestUntil: a view knows the log up to the last thing that it read: a message, an overlay, or what one stands for.
-func TestUntil(t *testing.T) {
-	for _, row := range []struct{ last, newest, from, to, want int64 }{{5, 4, 3, 2, 5}, {4, 5, 3, 2, 5}, {4, 3, 5, 2, 5}, {4, 3, 2, 5, 5}, {0, 0, 0, 0, 0}} {
-		var v View
-		v.Last = row.last
-		v.Shown = []compaction.Replacement{{Placed: compaction.Placed{From: row.from, To: row.to}}, {}}
-		if got := until(v, row.newest); got != row.want {
-			t.Errorf("%+v: %d", row, got)
-		}
-	}
-}
-
-func spoken(items ...compaction.Item) (v View) {
+func spoken(items ...compaction.Item) (v room.Seen) {
 	v.Items = items
 	return v
 }
@@ -150,7 +140,7 @@ func TestTopicTransition(t *testing.T) {
 		{"a quarter", "r", four, "q", "log", "anchor copper walnut zinc", four, true},
 		{"all of it", "r", four, "q", "log", four, four, false},
 	} {
-		a, last := Anatomy{Run: row.run, Session: "log"}, Anatomy{Run: row.lastRun, Session: row.lastLog, Transition: row.transition && row.lastRun == row.run}
+		a, last := Record{Run: row.run, Session: "log"}, Record{Run: row.lastRun, Session: row.lastLog, Transition: row.transition && row.lastRun == row.run}
 		if row.last != "" {
 			last.Topic = &row.last
 		}
@@ -170,29 +160,45 @@ func TestTopicTransition(t *testing.T) {
 func TestKeptOnce(t *testing.T) {
 	hash := func(s string) string { return string(tidemark.HashOf([]byte(s))) }
 	tools := []tidemark.Tool{{Name: "look", InputSchema: []byte(`{}`)}}
-	schema := hash(mustJSON(tools))
+	schema := hash(room.JSON(tools))
 	short, long := strings.Repeat("a", shortNote), strings.Repeat("a", shortNote+1)
 	for _, row := range []struct {
 		name   string
 		tools  []tidemark.Tool
 		note   string
 		stored string
-		last   Anatomy
-		want   Anatomy
+		last   Record
+		want   Record
 		puts   []string // hashes
 	}{
-		{"all is new", tools, long, "", Anatomy{}, Anatomy{Prompt: hash("system"), Schema: schema, NoteHash: hash(long)}, []string{hash("system"), schema, hash(long)}},
-		{"all is there", tools, long, hash("system"), Anatomy{Schema: schema, NoteHash: hash(long)}, Anatomy{Prompt: hash("system"), Schema: schema, NoteHash: hash(long)}, nil},
-		{"a short note and no tools", nil, short, hash("other"), Anatomy{Schema: schema}, Anatomy{Prompt: hash("system"), Note: short}, []string{hash("system")}},
+		{"all is new", tools, long, "", Record{}, Record{Prompt: hash("system"), Schema: schema, NoteHash: hash(long)}, []string{hash("system"), schema, hash(long)}},
+		{"all is there", tools, long, hash("system"), Record{Schema: schema, NoteHash: hash(long)}, Record{Prompt: hash("system"), Schema: schema, NoteHash: hash(long)}, nil},
+		{"a short note and no tools", nil, short, hash("other"), Record{Schema: schema}, Record{Prompt: hash("system"), Note: short}, []string{hash("system")}},
 	} {
-		var a Anatomy
-		stmts := a.keep(tidemark.Request{System: "system", Tools: row.tools, Note: row.note}, row.stored, row.last)
+		var a Record
+		stmts := a.keep(tidemark.Request{System: "system", Tools: row.tools, Note: row.note}, row.stored, row.last, func(hash, text string) tidemark.Stmt { return tidemark.Stmt{Args: []any{hash, text}} })
 		var puts []string
 		for _, s := range stmts {
 			puts = append(puts, s.Args[0].(string))
 		}
 		if !reflect.DeepEqual(a, row.want) || !slices.Equal(puts, row.puts) {
 			t.Errorf("%s: %+v, stored %q, want %+v, %q", row.name, a, puts, row.want, row.puts)
+		}
+	}
+}
+
+// TestTopicOfTheNewest: what a turn is about is told by the last three things that people said.
+func TestTopicOfTheNewest(t *testing.T) {
+	words := []string{"harbour", "lighthouse", "compass", "lantern", "anchor"}
+	var v room.Seen
+	for _, w := range words {
+		v.Items = append(v.Items, compaction.Item{Message: tidemark.NewText(tidemark.User, "about the "+w), Source: tidemark.FromPerson},
+			compaction.Item{Message: tidemark.NewText(tidemark.Assistant, "ok"), Source: tidemark.FromModel})
+	}
+	got := topicWords(v)
+	for i, w := range words {
+		if slices.Contains(got, w) != (i >= 2) {
+			t.Errorf("%s, in place %d of %d: %q", w, i, len(words), got)
 		}
 	}
 }
