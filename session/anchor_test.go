@@ -127,7 +127,7 @@ func TestOneMeasure(t *testing.T) {
 			life, stop := context.WithCancel(context.Background())
 			defer stop()
 			p := &counting{model: h.model, percent: percent}
-			s, err := session.Open(life, session.Config{Rooms: finding, Key: h.key, DB: h.db, Blobs: h.blobs, Agent: h.agent, Runtime: h.rt, Provider: p,
+			s, err := session.Open(life, session.Config{Rooms: h.rooms(), Key: h.key, DB: h.db, Blobs: h.blobs, Agent: h.agent, Runtime: h.rt, Provider: p,
 				Settings: session.Settings{Model: "m", Window: 16_000, Reserve: 4000, Keep: 2000}})
 			if err != nil {
 				t.Fatal(err)

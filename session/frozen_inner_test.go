@@ -97,8 +97,12 @@ func TestPromptIsFrozen(t *testing.T) {
 			t.Errorf("%q reads %q, %v", text, got, err)
 		}
 	}
-	if got, err := r.prompt(t.Context(), "none"); got != "Base." || err != nil {
+	if got, err := r.prompt(t.Context(), "none"); got != "" || !errors.Is(err, tidemark.ErrNotFound) {
 		t.Errorf("what is not kept reads %q, %v", got, err)
+	}
+	r.exec(`UPDATE heads SET prompt = 'none' WHERE key = ?`, string(r.Key))
+	if got, _, err := r.system(t.Context()); got != "Base." || err != nil { // it is gone, and the base stays
+		t.Errorf("in the place of one that is gone stands %q, %v", got, err)
 	}
 	r.faulty.refuses("SELECT text FROM prompts")
 	if _, _, err := r.system(t.Context()); !errors.Is(err, errFaulty) || !strings.Contains(err.Error(), "read prompt") {

@@ -47,7 +47,7 @@ export default function (w) {
   });
 
   test("a long text comes whole; of a longer one beginning and end, and recall reads the middle", async () => {
-    const [whole, long] = [300_000, 900_000];
+    const [whole, long] = [100_000, 900_000];
     const { results } = await w.turn("long", { calls: [["own__page", { bytes: whole }], ["own__page", { bytes: long }]] }, (r) => {
       const [, entry] = words(r[1]).match(/"entry": ?"([^"]+)"/) ?? words(r[1]).match(/entry (\S+?)[.,\] ]/) ?? [];
       return { calls: [["recall", { entry, offset: 440_000 }]] };
