@@ -303,8 +303,8 @@ func (g *Ingress) Wake(ctx context.Context) (time.Time, error) {
 	return next, nil
 }
 
-// Quiet reports that nothing is at hand.
-func (g *Ingress) Quiet() bool {
+// Idle reports that nothing is at hand.
+func (g *Ingress) Idle() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.idle == nil && !g.writing

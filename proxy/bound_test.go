@@ -32,7 +32,7 @@ func TestManyThreads(t *testing.T) {
 		t.Errorf("%d are untouched", untouched)
 	}
 	r.exchange(proxy.Page, request(text("user", "thread 7")), reply("end_turn", textBlock("ok")))
-	if !r.c.Quiet() {
+	if !r.c.Idle() {
 		t.Error("an exchange is in work")
 	}
 }

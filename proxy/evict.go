@@ -140,7 +140,7 @@ func (x *Exchange) evict(t *track) {
 			now.closed--
 		}
 		if t.vain.closed != now.closed || t.vain.asked != now.asked || episodes.Grown(t.vain.size, now.size, r.Budget) {
-			if a := x.letGo(g, &l); a != nil {
+			if a := x.evictEpisode(g, &l); a != nil {
 				a.At, x.act = leaf.id, a
 				l.add(a)
 				tellAct(r, a)
@@ -158,8 +158,8 @@ func (x *Exchange) evict(t *track) {
 	x.leave(&l)
 }
 
-// letGo decides what leaves. It returns nil where that would not be worth the cache that it costs.
-func (x *Exchange) letGo(g *episodes.Graph, l *left) *act {
+// evictEpisode decides what leaves. It returns nil where that would not be worth the cache that it costs.
+func (x *Exchange) evictEpisode(g *episodes.Graph, l *left) *act {
 	rows, items := x.rows(l)
 	limit, size := x.plan.episodes.Budget, x.plan.episodes.Size
 	var sum tidemark.Tokens

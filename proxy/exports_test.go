@@ -141,7 +141,7 @@ func TestStoreSilent(t *testing.T) {
 		if kind, why := x.Untouched(); kind != proxy.Stored || !strings.HasSuffix(why, "no answer") || !bytes.Equal(x.Body(), raw) || x.Answer(t.Context(), 200, false) {
 			t.Errorf("%s: %s, %s, sent %s", query, kind, why, x.Body())
 		}
-		if _, err := x.Finish(t.Context()); err != nil || !r.c.Quiet() {
+		if _, err := x.Finish(t.Context()); err != nil || !r.c.Idle() {
 			t.Errorf("%s: an exchange is in work, or %v", query, err)
 		}
 		if last := r.records[len(r.records)-1]; last.Untouched == "" || last.Legs != 1 {
@@ -196,7 +196,7 @@ func TestUndecided(t *testing.T) {
 		t.Errorf("%s, %s: sent %s", kind, why, x.Body())
 	}
 	r.answer(x, reply("end_turn", textBlock("a")))
-	if got := logOf(r); got != "q|a" || len(r.records) != 1 || r.records[0].Untouched == "" || !r.c.Quiet() {
+	if got := logOf(r); got != "q|a" || len(r.records) != 1 || r.records[0].Untouched == "" || !r.c.Idle() {
 		t.Errorf("the log has %q, recorded %+v", got, r.records)
 	}
 	var b bytes.Buffer

@@ -234,7 +234,7 @@ func TestCountOfSour(t *testing.T) {
 		if kind, _ := x.Untouched(); bytes.Equal(x.Body(), request(history...)) != sour || (kind == proxy.Refused) != sour || x.Answer(t.Context(), 200, false) {
 			t.Errorf("%q: counted %s, %s", history, kind, x.Body())
 		}
-		if out, err := x.Finish(t.Context()); out != nil || err != nil || !r.c.Quiet() {
+		if out, err := x.Finish(t.Context()); out != nil || err != nil || !r.c.Idle() {
 			t.Errorf("%q: the client gets %s, %v", history, out, err)
 		}
 	}

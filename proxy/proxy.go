@@ -124,8 +124,8 @@ func Open(ctx context.Context, c Config) (*Conversation, error) {
 	return &Conversation{Config: c, tree: newTree(c)}, nil
 }
 
-// Quiet reports whether no exchange is in work, so that the conversation may be forgotten.
-func (c *Conversation) Quiet() bool {
+// Idle reports whether no exchange is in work, so that the conversation may be forgotten.
+func (c *Conversation) Idle() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.busy == 0

@@ -27,7 +27,7 @@ func TestStatuses(t *testing.T) {
 		q, a, b := text("user", "q"), spoke("a"), text("user", "b")
 		r.exchange("", request(q), reply("end_turn", textBlock("a")))
 		x := r.begin(q, a, b)
-		if r.c.Quiet() {
+		if r.c.Idle() {
 			t.Errorf("%d: a request in work is none", status)
 		}
 		if status > 0 && x.Answer(t.Context(), status, false) != want.taken {
@@ -43,7 +43,7 @@ func TestStatuses(t *testing.T) {
 		if said := x.Broken(t.Context(), errors.New("late")); said != nil { // who is told of its end twice counts it once
 			t.Errorf("%d: the client is told %s", status, said)
 		}
-		if !r.c.Quiet() {
+		if !r.c.Idle() {
 			t.Errorf("%d: an exchange is in work", status)
 		}
 		r.exchange("", request(q, a, text("user", "c")), reply("end_turn", textBlock("d")))
@@ -242,7 +242,7 @@ func TestBrokenSays(t *testing.T) {
 			}
 		}
 		said := x.Broken(row.ctx, row.err)
-		if bytes.Contains(said, []byte(`{"type":"error","error":{"type":"api_error","message":"the line broke"}}`)) != row.says || !row.says && said != nil || !r.c.Quiet() {
+		if bytes.Contains(said, []byte(`{"type":"error","error":{"type":"api_error","message":"the line broke"}}`)) != row.says || !row.says && said != nil || !r.c.Idle() {
 			t.Errorf("%s: the client is told %q", name, said)
 		}
 		if len(r.records) > 0 != row.began || row.began && (r.records[0].Error != map[bool]string{true: "the line broke"}[row.err != nil] || r.records[0].Legs != 1) {

@@ -19,7 +19,7 @@ func TestOpenFills(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s := c.Settings; s.Window != want || s.Treatment != Page || s.Tools == nil || !s.Episodes.Tools.Known() || c.Logger == nil || !c.Quiet() {
+		if s := c.Settings; s.Window != want || s.Treatment != Page || s.Tools == nil || !s.Episodes.Tools.Known() || c.Logger == nil || !c.Idle() {
 			t.Errorf("a window of %d: %+v", window, s)
 		}
 	}

@@ -150,7 +150,7 @@ func TestBrokenOff(t *testing.T) {
 				t.Fatalf("the client got %q, %v", out, err)
 			}
 			end(x)
-			if !r.c.Quiet() {
+			if !r.c.Idle() {
 				t.Error("an exchange is in work")
 			}
 			if got, want := logOf(r), "q"; got != want {

@@ -242,7 +242,7 @@ func TestRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if !r.c.Quiet() {
+	if !r.c.Idle() {
 		t.Error("an exchange is in work")
 	}
 	r.exchange(proxy.Page, request(text("user", "q"), text("assistant", "a"), text("user", "bfalse")), reply("end_turn", textBlock("c")))
@@ -303,7 +303,7 @@ func TestRefusedEdits(t *testing.T) {
 	if _, err := x.Feed(answer); err != nil || x.Next(t.Context()) {
 		t.Error(err)
 	}
-	if got, err := x.Finish(t.Context()); err != nil || !r.c.Quiet() || !bytes.Equal(got, answer) {
+	if got, err := x.Finish(t.Context()); err != nil || !r.c.Idle() || !bytes.Equal(got, answer) {
 		t.Errorf("in work, or changed: %s %v", got, err)
 	}
 	if x, err = r.c.Begin(t.Context(), proxy.Ask{Body: body}); err != nil || !bytes.Equal(x.Body(), body) {

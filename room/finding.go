@@ -85,8 +85,8 @@ type Skipper interface {
 	Again(ctx context.Context, run string) error
 	// DecideStmts decide on a turn that ends with a reply, in the transaction that ends it.
 	DecideStmts(ctx context.Context, run, log string, reply tidemark.Entry) ([]tidemark.Stmt, error)
-	// LetGo ends the waiting in memory, and Ended settles what was decided.
-	LetGo(run string)
+	// EndWait ends the waiting in memory, and Ended settles what was decided.
+	EndWait(run string)
 	Ended(ctx context.Context, run string)
 }
 

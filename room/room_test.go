@@ -103,18 +103,18 @@ func (p *paused) Sleep(ctx context.Context, d time.Duration) error {
 // TestPace: behind so much work others have a turn, and the work is counted anew.
 func TestPace(t *testing.T) {
 	rt := &paused{Runtime: hosttest.Runtime(t)}
-	var p Pace
-	for i, step := range []struct{ bytes, pauses int }{{PaceBytes - 1024 - 1, 0}, {0, 1}, {PaceBytes - 1024 - 1, 1}, {0, 2}, {PaceBytes - 1024, 3}} {
+	var p Yielder
+	for i, step := range []struct{ bytes, pauses int }{{YieldBytes - 1024 - 1, 0}, {0, 1}, {YieldBytes - 1024 - 1, 1}, {0, 2}, {YieldBytes - 1024, 3}} {
 		if err := p.Did(t.Context(), rt, step.bytes); err != nil || len(rt.slept) != step.pauses {
 			t.Errorf("step %d: %d pauses, %v, want %d", i, len(rt.slept), err, step.pauses)
 		}
 	}
-	if rt.slept[0] != PaceRest {
+	if rt.slept[0] != YieldRest {
 		t.Errorf("a pause of %s", rt.slept[0])
 	}
 	ctx, leave := context.WithCancel(t.Context())
 	leave()
-	if err := p.Did(ctx, rt, PaceBytes); err == nil {
+	if err := p.Did(ctx, rt, YieldBytes); err == nil {
 		t.Error("who left goes on")
 	}
 }

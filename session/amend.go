@@ -284,17 +284,17 @@ func amends(o tidemark.Overlay) bool {
 	return slices.Contains(o.By, amendBy) && (o.Reason == reasonEdit || o.Reason == reasonRevoke)
 }
 
-// quietly ends a run whose inputs want no answer: they stand in the log, and nobody is asked.
-func (s *Session) quietly(ctx context.Context, r *run, q []queued, stmts []tidemark.Stmt) error {
+// endUnanswered ends a run whose inputs want no answer: they stand in the log, and nobody is asked.
+func (s *Session) endUnanswered(ctx context.Context, r *run, q []queued, stmts []tidemark.Stmt) error {
 	if err := s.step(ctx, r, stateDone, append(append(stmts, doneStmt(r)), s.endStmts(outboxRetry)...)...); err != nil {
 		return fmt.Errorf("take inputs: %w", err)
 	}
 	for _, in := range q {
 		r.took = append(r.took, in.ID)
 	}
-	skipper(s).LetGo(r.ID)
+	skipper(s).EndWait(r.ID)
 	s.hub.send(Notice{Type: NoticeDone, Run: r.ID, Inputs: r.took})
 	return nil
 }
 
-func quiet(q queued) bool { return q.Origin.Quiet }
+func wantsNoAnswer(q queued) bool { return q.Origin.Quiet }

@@ -234,7 +234,7 @@ type skipperOf struct {
 	letGo []string
 }
 
-func (s *skipperOf) LetGo(run string) { s.letGo = append(s.letGo, run) }
+func (s *skipperOf) EndWait(run string) { s.letGo = append(s.letGo, run) }
 
 func (*skipperOf) EndStmts() []tidemark.Stmt {
 	return []tidemark.Stmt{{SQL: `INSERT INTO prompts(hash, text) VALUES('ended', '')`}}
@@ -247,7 +247,7 @@ func TestQuietRunEnds(t *testing.T) {
 	x, sub := r.working(stateCalling), r.listens()
 	r.exec(`INSERT INTO inputs(key, id, kind, state, at, origin, payload, hash, run) VALUES(?, 'a', 'message', 'taken', 0, '{}', '', '', ?), (?, 'b', 'message', 'taken', 0, '{}', '', '', 'other')`,
 		string(r.Key), x.ID, "agent:main:aunt")
-	if err := r.quietly(t.Context(), x, []queued{{ID: "a"}}, []tidemark.Stmt{{SQL: `UPDATE heads SET messages = 7 WHERE key = ?`, Args: []any{string(r.Key)}}}); err != nil {
+	if err := r.endUnanswered(t.Context(), x, []queued{{ID: "a"}}, []tidemark.Stmt{{SQL: `UPDATE heads SET messages = 7 WHERE key = ?`, Args: []any{string(r.Key)}}}); err != nil {
 		t.Fatal(err)
 	}
 	if got := heard(sub); got != "done a" || !slices.Equal(k.letGo, []string{x.ID}) || x.State != stateDone {
@@ -257,7 +257,7 @@ func TestQuietRunEnds(t *testing.T) {
 	r.reads("a done; b taken", `SELECT id, state FROM inputs ORDER BY id LIMIT 9`)
 	r.reads("7", `SELECT messages FROM heads WHERE key = ? LIMIT 1`, string(r.Key))
 	r.faulty.refuses("UPDATE runs")
-	if err := r.quietly(t.Context(), x, nil, nil); !errors.Is(err, errFaulty) || !strings.Contains(err.Error(), "take inputs") {
+	if err := r.endUnanswered(t.Context(), x, nil, nil); !errors.Is(err, errFaulty) || !strings.Contains(err.Error(), "take inputs") {
 		t.Errorf("when it cannot be written: %v", err)
 	}
 }

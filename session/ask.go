@@ -69,7 +69,7 @@ func (s *Session) reply(ctx context.Context, r *run, line string) (string, error
 // status says how the conversation stands.
 func (s *Session) status(ctx context.Context, r *run) (string, error) {
 	v, err := s.light(ctx, r)
-	r.leave()
+	r.releaseView()
 	if err != nil {
 		return "", err
 	}

@@ -215,7 +215,7 @@ func (s *Session) carryOut(ctx context.Context, r *run, v View, p *plan, hard bo
 		if err := s.summarizeChunk(ctx, r, v, p, chunks[p.Chunk], hard); err != nil {
 			return err
 		}
-		if err := s.Runtime.Sleep(ctx, room.PaceRest); err != nil { // a model in this process never waited
+		if err := s.Runtime.Sleep(ctx, room.YieldRest); err != nil { // a model in this process never waited
 			return err
 		}
 	}

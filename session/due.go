@@ -160,7 +160,7 @@ func (s *Session) Wake(ctx context.Context) error {
 			break
 		}
 	}
-	if tries, _ := s.stalled(); tries == 0 {
+	if tries, _ := s.retries(); tries == 0 {
 		s.kick()
 	}
 	s.setAlarm(ctx)
@@ -180,7 +180,7 @@ func (s *Session) lookAfter(ctx context.Context) error {
 		return err
 	}
 	next := s.Runtime.Now().Add(heartbeat)
-	tries, until := s.stalled()
+	tries, until := s.retries()
 	if until.After(next) {
 		next = until
 	}

@@ -253,7 +253,7 @@ func TestLookAfterAStall(t *testing.T) {
 		want  string
 	}{{beat + 1, true, fmt.Sprint("main run ", rigNoon+beat+1, " ")}, {beat - 1, true, fmt.Sprint("main run ", rigNoon+beat, " ")}, {beat + 1, false, ""}} {
 		r := newRig(t, Settings{})
-		r.stall = stall{tries: 1, until: time.UnixMilli(rigNoon + row.until), wake: func() {}}
+		r.outage = outage{tries: 1, until: time.UnixMilli(rigNoon + row.until), wake: func() {}}
 		r.isDue("main", dueRun, 5, "")
 		if row.waits {
 			r.exec(`INSERT INTO inputs(key, id, kind, state, at, origin, payload, hash) VALUES(?, '1', 'message', 'new', 0, '', '', '')`, string(r.Key))

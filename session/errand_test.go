@@ -135,7 +135,7 @@ func TestWorkInALaterLife(t *testing.T) {
 	old := h.Session
 	go func() { _, err := errands(old).Work(context.Background(), e); first <- err }()
 	<-h.model.entered
-	if h.Quiet() {
+	if h.Idle() {
 		t.Error("a host may forget a session that somebody waits for")
 	}
 	h.stop()

@@ -48,7 +48,7 @@ func (s *Session) light(ctx context.Context, r *run) (View, error) {
 // admitted computes the view of a run as soon as there is room for it. The room is the run's until it
 // leaves.
 func (s *Session) admitted(ctx context.Context, r *run) (View, error) {
-	r.leave()
+	r.releaseView()
 	now, err := s.standingEdits(ctx, r.Log)
 	if err != nil {
 		return View{}, err
@@ -76,8 +76,8 @@ func (s *Session) room(ctx context.Context, bytes int64) (release func(), err er
 	}
 }
 
-// leave gives back the room of the run's view.
-func (r *run) leave() {
+// releaseView gives back the room of the run's view.
+func (r *run) releaseView() {
 	if r.release != nil {
 		r.release()
 		r.release = nil

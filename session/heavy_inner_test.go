@@ -75,7 +75,7 @@ func TestRoomInMemory(t *testing.T) {
 	}
 	x := &run{release: release}
 	for range 2 {
-		if x.leave(); held != 0 || x.release != nil {
+		if x.releaseView(); held != 0 || x.release != nil {
 			t.Errorf("%d held", held)
 		}
 	}
@@ -94,7 +94,7 @@ func TestRoomInMemory(t *testing.T) {
 			t.Errorf("%d items, %d held, %v", len(v.Items), held, err)
 		}
 	}
-	if x.leave(); held != 0 || asked != 2 {
+	if x.releaseView(); held != 0 || asked != 2 {
 		t.Errorf("%d held, asked %d times", held, asked)
 	}
 }

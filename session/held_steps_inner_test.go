@@ -68,7 +68,7 @@ func TestLostInput(t *testing.T) {
 		if err := s.Blobs.Delete(t.Context(), page[0].Key); err != nil {
 			t.Fatal(err)
 		}
-		s.stall.tries = c.tries
+		s.outage.tries = c.tries
 		stmts, err := s.takeStmts(t.Context(), &run{ID: "r", Log: s.current(t), owner: c.owner}, []queued{{ID: "in", Payload: m.AppendJSON(nil)}}, "")
 		if (err == nil) != c.taken || c.taken && len(stmts) < 2 {
 			t.Errorf("behind %d tries of %q: %d statements, %v", c.tries, c.owner, len(stmts), err)
@@ -284,7 +284,7 @@ func TestTryWindows(t *testing.T) {
 		r := s.begun(t, "r", stateCalling)
 		r.trial = c.trial
 		s.mostTaken.Store(c.taken)
-		err := s.try(t.Context(), r, weighing(r.Log, c.size, 1_000, c.tokens), c.mode)
+		err := s.retrySmaller(t.Context(), r, weighing(r.Log, c.size, 1_000, c.tokens), c.mode)
 		if (err != nil) != c.fails || err != nil && !errors.Is(err, tidemark.ErrNoGain) || s.settings().Window != c.window || r.trial.from != c.from || (r.trial.doubted > 0) != (c.mode == fitDoubted) || r.trial.least != (c.trial.least || !c.fails) {
 			t.Errorf("%s: %v, it tries %d, %+v", c.name, err, s.settings().Window, r.trial)
 		}

@@ -20,7 +20,7 @@ import (
 // bounded pages, and lets others have a turn now and then.
 func (s *Session) messages(ctx context.Context, log string, r host.Range) iter.Seq2[tidemark.Entry, error] {
 	return func(yield func(tidemark.Entry, error) bool) {
-		var pace room.Pace
+		var yields room.Yielder
 		skeletons, err := s.log.Skeletons(ctx, log, r)
 		if err != nil {
 			yield(tidemark.Entry{}, err)
@@ -39,7 +39,7 @@ func (s *Session) messages(ctx context.Context, log string, r host.Range) iter.S
 				if !yield(e, err) || err != nil {
 					return
 				}
-				if err := pace.Did(ctx, s.Runtime, len(e.Payload)); err != nil {
+				if err := yields.Did(ctx, s.Runtime, len(e.Payload)); err != nil {
 					yield(tidemark.Entry{}, err)
 					return
 				}

@@ -116,9 +116,9 @@ type importer struct {
 	count int
 	bytes int
 
-	size  tidemark.Tokens // of the view, with what is not yet written
-	limit tidemark.Tokens
-	pace  room.Pace
+	size   tidemark.Tokens // of the view, with what is not yet written
+	limit  tidemark.Tokens
+	yields room.Yielder
 }
 
 // load reads the chain that is there and the size of the view.
@@ -132,7 +132,7 @@ func (m *importer) load(ctx context.Context) error {
 }
 
 func (m *importer) measure(ctx context.Context) error {
-	defer m.r.leave()
+	defer m.r.releaseView()
 	v, err := m.s.light(ctx, m.r)
 	m.size = v.Size
 	return err
@@ -149,7 +149,7 @@ func (m *importer) all(ctx context.Context, in iter.Seq2[Imported, error]) error
 		if m.progress != nil {
 			m.progress(m.done)
 		}
-		if err := m.pace.Did(ctx, m.s.Runtime, weight(msg.Message)); err != nil {
+		if err := m.yields.Did(ctx, m.s.Runtime, weight(msg.Message)); err != nil {
 			return fmt.Errorf("import message %d: %w", m.done, err)
 		}
 	}
@@ -220,7 +220,7 @@ func (m *importer) flush(ctx context.Context) error {
 }
 
 func (m *importer) fit(ctx context.Context) error {
-	defer m.r.leave()
+	defer m.r.releaseView()
 	v, err := m.s.light(ctx, m.r)
 	if err != nil {
 		return err

@@ -246,18 +246,18 @@ func TestStallPauses(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer sub.Close()
-	s.eased(s.current(t))
+	s.recovered(s.current(t))
 	s.retryLater(errKnown)
-	if tries, until := s.stalled(); tries != 1 || !until.Equal(rt.now.Add(5*time.Second)) || len(heardOf(sub)) != 0 {
+	if tries, until := s.retries(); tries != 1 || !until.Equal(rt.now.Add(5*time.Second)) || len(heardOf(sub)) != 0 {
 		t.Errorf("%d tries, until %s", tries, until)
 	}
-	s.eased(s.current(t))
-	if tries, _ := s.stalled(); tries != 0 || s.notices(t) != "" || len(heardOf(sub)) != 0 {
+	s.recovered(s.current(t))
+	if tries, _ := s.retries(); tries != 0 || s.notices(t) != "" || len(heardOf(sub)) != 0 {
 		t.Errorf("%d tries, told %q", tries, s.notices(t))
 	}
 	for i, want := range []time.Duration{5, 10, 20, 40, 80, 160, 320, 600, 600} {
 		s.retryLater(errKnown)
-		tries, until := s.stalled()
+		tries, until := s.retries()
 		var told []Notice
 		for n, ok := sub.Next(); ok; n, ok = sub.Next() {
 			told = append(told, n)
@@ -270,8 +270,8 @@ func TestStallPauses(t *testing.T) {
 		t.Errorf("%d tries are to be made", len(rt.later))
 	}
 	rt.now = rt.now.Add(65 * time.Second)
-	s.eased(s.current(t))
-	if tries, _ := s.stalled(); tries != 0 || s.notices(t) != "This conversation waited for 65 s, nothing is lost: known" || !slices.Equal(heardOf(sub), []string{"stalled"}) {
+	s.recovered(s.current(t))
+	if tries, _ := s.retries(); tries != 0 || s.notices(t) != "This conversation waited for 65 s, nothing is lost: known" || !slices.Equal(heardOf(sub), []string{"stalled"}) {
 		t.Errorf("%d tries, told %q", tries, s.notices(t))
 	}
 	for _, f := range rt.later { // all were called off: none looks for work

@@ -109,7 +109,7 @@ func (s *Session) Post(ctx context.Context, in Input) (Receipt, error) {
 			}
 		}
 	}
-	if tries, _ := s.stalled(); tries > 0 {
+	if tries, _ := s.retries(); tries > 0 {
 		s.Runtime.Go(s.goOn)
 	} else {
 		s.kick()
@@ -134,7 +134,7 @@ func (s *Session) inputStmts(ctx context.Context, in Input, state string, now ti
 		return nil, "", err
 	}
 	hash = inputHash(in.Kind, payload)
-	heard, err := s.heard(ctx, in)
+	heard, err := s.wroteStmts(ctx, in)
 	if err != nil {
 		return nil, "", err
 	}
@@ -338,7 +338,7 @@ func (s *Session) takeStmts(ctx context.Context, r *run, q []queued, chain tidem
 		if err != nil {
 			return nil, fmt.Errorf("take input %s: %w", in.ID, err)
 		}
-		if tries, _ := s.stalled(); tries+1 < lostTries && r.owner != "" { // who stops it does not wait
+		if tries, _ := s.retries(); tries+1 < lostTries && r.owner != "" { // who stops it does not wait
 			if _, err := s.blocks.Noted(m, full, in.ID); err != nil {
 				return nil, err
 			}

@@ -44,8 +44,8 @@ func (s *Session) permits(name string) bool {
 	return len(globs) == 0 || approval.Any(globs, name)
 }
 
-// leave takes out the tools that the limits in force do not leave.
-func (s *Session) leave(tools []tidemark.Tool) []tidemark.Tool {
+// permitted takes out the tools that the limits in force do not leave.
+func (s *Session) permitted(tools []tidemark.Tool) []tidemark.Tool {
 	return slices.DeleteFunc(tools, func(t tidemark.Tool) bool { return !s.permits(t.Name) })
 }
 

@@ -74,8 +74,8 @@ func (s *Session) readBack(ctx context.Context, b room.Back) (_ tidemark.Block, 
 	return tidemark.ToolResult(b.Call, text, false), err
 }
 
-// standing asks the room that finds by more than words; none when there is none.
-func (s *Session) standing(ctx context.Context, query string, in *room.Lineage) (near map[int64]recall.Stand, told string) {
+// nearest asks the room that finds by more than words; none when there is none.
+func (s *Session) nearest(ctx context.Context, query string, in *room.Lineage) (near map[int64]recall.Stand, told string) {
 	if r, ok := Room[room.Finder](s); ok {
 		return r.Near(ctx, query, in)
 	}

@@ -245,7 +245,7 @@ func (s *Session) dropStale(ctx context.Context, log, key string) error {
 // extract asks for the memories of what no compaction has read yet.
 func (s *Session) extract(ctx context.Context, r *run, x *resetting) error {
 	if !s.settings().NoCompaction && !s.settings().NoMemories {
-		defer r.leave()
+		defer r.releaseView()
 		limited, stop := s.Runtime.WithTimeout(ctx, extractDeadline)
 		defer stop()
 		before, err := s.readAllEvicted(limited)

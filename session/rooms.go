@@ -79,7 +79,7 @@ func (s *Session) ports() room.Ports {
 			Keep: func(ctx context.Context, m tidemark.Message) (tidemark.Message, []tidemark.Stmt, error) {
 				return s.blocks.Compress(ctx, m, s.settings().ArtifactChars)
 			}}, Toolbox: s.Tools,
-		Finding: room.Finding{Stemmer: s.Stemmer, Lineage: s.lineage, Task: s.task, Near: s.standing, ReadBack: s.readBack, Recalled: s.noteRecall,
+		Finding: room.Finding{Stemmer: s.Stemmer, Lineage: s.lineage, Task: s.task, Near: s.nearest, ReadBack: s.readBack, Recalled: s.noteRecall,
 			Stored: s.stored, Gate: func() memory.Gate { return s.settings().Gate }},
 		Records:   s.records(),
 		Queue:     s.queue(),
@@ -329,8 +329,8 @@ func (s *Session) teller() room.Teller {
 	return noTeller{}
 }
 
-// heard returns what the arrival of an input over a channel changes.
-func (s *Session) heard(ctx context.Context, in Input) ([]tidemark.Stmt, error) {
+// wroteStmts are what the arrival of an input over a channel changes.
+func (s *Session) wroteStmts(ctx context.Context, in Input) ([]tidemark.Stmt, error) {
 	a, ok := Room[room.Addressee](s)
 	if !ok || in.Origin.To == nil {
 		return nil, nil

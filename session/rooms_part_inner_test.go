@@ -92,11 +92,11 @@ func TestRoomsTakePart(t *testing.T) {
 		*d.lines = nil
 	}
 	said("open")
-	if !s.Working() || s.Quiet() {
+	if !s.Working() || s.Idle() {
 		t.Error("a room works, and the session does not")
 	}
 	d.note("idle")
-	if s.Working() || !s.Quiet() {
+	if s.Working() || !s.Idle() {
 		t.Error("no room works, and the session does")
 	}
 	*d.lines = nil
@@ -178,14 +178,14 @@ func TestWithoutRooms(t *testing.T) {
 	if _, err := s.readEpisode(ctx, "log", "build", 0); !errors.Is(err, tidemark.ErrNotFound) || !strings.Contains(err.Error(), `"build"`) {
 		t.Errorf("an episode: %v", err)
 	}
-	if near, told := s.standing(ctx, "query", nil); near != nil || told != "" {
+	if near, told := s.nearest(ctx, "query", nil); near != nil || told != "" {
 		t.Errorf("found %v, %q", near, told)
 	}
 	if err := s.findable(ctx, []int64{1}, nil); err != nil {
 		t.Error(err)
 	}
 	in := Input{Kind: InputMessage, Message: tidemark.NewText(tidemark.User, "x"), Origin: tidemark.Origin{To: &tidemark.Address{}}, Quoted: "m"}
-	heard, err := s.heard(ctx, in)
+	heard, err := s.wroteStmts(ctx, in)
 	m, bad := s.quoting(ctx, in)
 	if heard != nil || err != nil || m.PlainText() != "x" || bad != nil {
 		t.Errorf("heard %v, quoted %q", heard, m.PlainText())
@@ -226,7 +226,7 @@ func TestHeardAndQuoted(t *testing.T) {
 		quoted string
 	}{{"a message", InputMessage, to, "m1|hello", "In answer to m0\nhello"}, {"a command", InputCompact, to, "|hello", "hello"}, {"of no channel", InputMessage, nil, "", "In answer to m0\nhello"}} {
 		in := Input{Kind: c.kind, Message: tidemark.NewText(tidemark.User, "hello"), Origin: tidemark.Origin{Message: "m1", To: c.to}, Quoted: "m0"}
-		stmts, err := s.heard(t.Context(), in)
+		stmts, err := s.wroteStmts(t.Context(), in)
 		got := ""
 		for _, x := range stmts {
 			got += x.SQL

@@ -60,7 +60,7 @@ type run struct {
 // running is what works in this life.
 type running struct {
 	mu       sync.Mutex // guards the following fields, and those that say so; never held over a wait
-	stall    stall
+	outage   outage
 	cancel   context.CancelCauseFunc
 	active   string          // id of the run in work
 	mine     map[string]bool // runs that this life has begun or taken up and not let go of
@@ -182,7 +182,7 @@ func (s *Session) work(r *run) worked {
 	}()
 	limited, stop := s.Runtime.WithTimeout(ctx, s.settings().TurnTimeout)
 	defer stop()
-	defer r.leave()
+	defer r.releaseView()
 	s.hub.send(Notice{Type: NoticeStart, Run: r.ID})
 	r.typing = s.teller().Typing(limited)
 	r.typing(r.origins) // of a run that was taken over
@@ -210,11 +210,11 @@ func (s *Session) work(r *run) worked {
 	switch {
 	case err == nil || len(r.took) > 0:
 		if r.unended == nil {
-			s.eased(r.Log)
+			s.recovered(r.Log)
 		}
 		return workDone
 	case errors.Is(err, tidemark.ErrAborted):
-		s.eased(r.Log)
+		s.recovered(r.Log)
 		return workStopped
 	}
 	if r.unended == nil {

@@ -217,14 +217,14 @@ func TestBeginRun(t *testing.T) {
 		t.Errorf("a second: %v", err)
 	}
 	s.release(r.ID)
-	if s.Working() || !s.Quiet() {
+	if s.Working() || !s.Idle() {
 		t.Error("it works though its run is let go of")
 	}
 	sub, err := s.Subscribe()
-	if err != nil || s.Quiet() {
+	if err != nil || s.Idle() {
 		t.Errorf("it is quiet though somebody listens, %v", err)
 	}
-	if sub.Close(); !s.Quiet() {
+	if sub.Close(); !s.Idle() {
 		t.Error("it is not quiet though nobody listens")
 	}
 }

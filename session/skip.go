@@ -48,7 +48,7 @@ func (keepsAll) Again(context.Context, string) error                            
 func (keepsAll) DecideStmts(context.Context, string, string, tidemark.Entry) ([]tidemark.Stmt, error) {
 	return nil, nil
 }
-func (keepsAll) LetGo(string)                  {}
+func (keepsAll) EndWait(string)                {}
 func (keepsAll) Ended(context.Context, string) {}
 func (keepsAll) Skipped(context.Context, int64, int64) (map[int64]bool, error) {
 	return nil, nil

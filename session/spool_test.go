@@ -16,7 +16,7 @@ func TestSpoolHolds(t *testing.T) {
 		t.Fatal("the session has no room for spools")
 	}
 	kept, err := r.Keep(t.Context(), strings.NewReader("a log"), 100)
-	if err != nil || !h.Working() || h.Quiet() {
+	if err != nil || !h.Working() || h.Idle() {
 		t.Fatalf("%v, working %v", err, h.Working())
 	}
 	h.open() // another life

@@ -46,7 +46,7 @@ func (s *Session) tools(ctx context.Context) ([]tidemark.Tool, error) {
 			out = append(out, t)
 		}
 	}
-	return unrefused(s.leave(out), *s.refusedTools.Load(), s.windowName(s.settings().Model)), nil
+	return unrefused(s.permitted(out), *s.refusedTools.Load(), s.windowName(s.settings().Model)), nil
 }
 
 // tellLeftOut tells of tools that the model does not have, since its API takes no more, once in a life.

@@ -24,9 +24,9 @@ type trial struct {
 	installed []tidemark.EntryID
 }
 
-// parried answers a refusal: what the model API named is mended, what is too large made smaller. A reply that declined, with
+// answerRefusal answers a refusal: what the model API named is mended, what is too large made smaller. A reply that declined, with
 // no error, is one as well. It reports whether the call may be made again.
-func (s *Session) parried(ctx context.Context, r *run, v, asked View, c tidemark.Call, refused error) (bool, error) {
+func (s *Session) answerRefusal(ctx context.Context, r *run, v, asked View, c tidemark.Call, refused error) (bool, error) {
 	if refused == nil {
 		return s.reconsider(ctx, r, asked, c)
 	}
@@ -40,7 +40,7 @@ func (s *Session) parried(ctx context.Context, r *run, v, asked View, c tidemark
 	doubted := unexplained(*api)
 	switch {
 	case doubted && r.trial.doubted > 0: // a smaller one is refused as well
-		return false, errors.Join(refused, s.untry(ctx, r))
+		return false, errors.Join(refused, s.undoRetry(ctx, r))
 	case doubted && !s.mostOf(v), !doubted && api.Class != tidemark.ClassOverflow:
 		return s.guess(ctx, r, asked, refused)
 	}
@@ -113,8 +113,8 @@ func (s *Session) doubted(ctx context.Context, refused, taken, before tidemark.T
 	})
 }
 
-// try compacts a view for a window that is tried.
-func (s *Session) try(ctx context.Context, r *run, v View, mode fitMode) error {
+// retrySmaller compacts a view for a window that is tried.
+func (s *Session) retrySmaller(ctx context.Context, r *run, v View, mode fitMode) error {
 	before, taken := s.settings().Window, tidemark.Tokens(0)
 	if r.trial.from == 0 {
 		r.trial.from, taken = before, tidemark.Tokens(s.mostTaken.Load())
@@ -123,13 +123,13 @@ func (s *Session) try(ctx context.Context, r *run, v View, mode fitMode) error {
 	if mode == fitDoubted {
 		r.trial.doubted = v.Size
 	}
-	if err := s.tryWindow(ctx, windowToTry(before, taken, v)); err != nil {
+	if err := s.useWindow(ctx, windowToTry(before, taken, v)); err != nil {
 		return err
 	}
 	err := s.fitInto(ctx, r, v, before, 0, mode)
 	if least := v.Size + v.Size/16; errors.Is(err, tidemark.ErrNoGain) && mode == fitForced && !r.trial.least && least < before {
 		r.trial.least = true // the view cannot be smaller, but the room for the reply can
-		return s.tryWindow(ctx, least)
+		return s.useWindow(ctx, least)
 	}
 	return err
 }
@@ -145,16 +145,16 @@ func windowToTry(window, taken tidemark.Tokens, v View) tidemark.Tokens {
 	return min(least, window)
 }
 
-// tryWindow puts a window in force for a turn, or with 0 the one that is known.
-func (s *Session) tryWindow(ctx context.Context, tokens tidemark.Tokens) error {
+// useWindow puts a window in force for a turn, or with 0 the one that is known.
+func (s *Session) useWindow(ctx context.Context, tokens tidemark.Tokens) error {
 	if s.tried.Swap(int64(tokens)) == int64(tokens) {
 		return nil
 	}
 	return s.loadSettings(ctx)
 }
 
-// untry takes back what made a request smaller that is refused all the same: its size was not why.
-func (s *Session) untry(ctx context.Context, r *run) error {
+// undoRetry takes back what made a request smaller that is refused all the same: its size was not why.
+func (s *Session) undoRetry(ctx context.Context, r *run) error {
 	s.doubts.Store(true)
 	if len(r.trial.installed) == 0 {
 		return nil

@@ -148,7 +148,7 @@ func TestTakenRequests(t *testing.T) {
 		s.doubts.Store(true)
 		s.mostTaken.Store(20_000)
 		if c.trial.from > 0 {
-			if err := s.tryWindow(t.Context(), 50_000); err != nil || s.settings().Window != 50_000 {
+			if err := s.useWindow(t.Context(), 50_000); err != nil || s.settings().Window != 50_000 {
 				t.Fatalf("%s: it uses %d, %v", c.name, s.settings().Window, err)
 			}
 		}
@@ -159,7 +159,7 @@ func TestTakenRequests(t *testing.T) {
 		if w := s.Window(); s.doubts.Load() || s.mostTaken.Load() != c.taken || r.trial.from != 0 || w.Tokens != c.window || s.notices(t) != c.told {
 			t.Errorf("%s: doubts %v, %d taken, %+v, told %q", c.name, s.doubts.Load(), s.mostTaken.Load(), w, s.notices(t))
 		}
-		if err := s.tryWindow(t.Context(), 0); err != nil || s.settings().Window != c.window {
+		if err := s.useWindow(t.Context(), 0); err != nil || s.settings().Window != c.window {
 			t.Errorf("%s: then it uses %d, %v", c.name, s.settings().Window, err)
 		}
 	}
@@ -274,16 +274,16 @@ func TestRefusedReplyRoom(t *testing.T) {
 	}
 }
 
-// TestUntry: what made a request smaller that is refused all the same is taken back, once, and nothing is tried for a while.
-func TestUntry(t *testing.T) {
+// TestUndoRetry: what made a request smaller that is refused all the same is taken back, once, and nothing is tried for a while.
+func TestUndoRetry(t *testing.T) {
 	s, _ := plain(t, Config{})
 	r := s.begun(t, "r", stateCalling)
 	s.does(t, `UPDATE heads SET prompt = 'frozen' WHERE key = ?`, string(s.Key))
-	if err := s.untry(t.Context(), r); err != nil || !s.doubts.Load() || s.notices(t) != "" || s.reads(t, `SELECT prompt FROM heads WHERE key = ? LIMIT 1`, string(s.Key)) != "frozen" {
+	if err := s.undoRetry(t.Context(), r); err != nil || !s.doubts.Load() || s.notices(t) != "" || s.reads(t, `SELECT prompt FROM heads WHERE key = ? LIMIT 1`, string(s.Key)) != "frozen" {
 		t.Errorf("nothing was tried: %v, told %q", err, s.notices(t))
 	}
 	r.trial.installed = []tidemark.EntryID{"o1", "o2"}
-	if err := s.untry(t.Context(), r); err != nil {
+	if err := s.undoRetry(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.reads(t, `SELECT payload FROM entries WHERE log = ? AND kind = 'overlay' LIMIT 9`, r.Log); got != `{"by":["session"],"lifts":["o1","o2"],"reason":"refusal"}` {
@@ -294,8 +294,8 @@ func TestUntry(t *testing.T) {
 	}
 }
 
-// TestParried: which refusals a turn answers by a smaller request, which by taking something out, and which end it.
-func TestParried(t *testing.T) {
+// TestAnswerRefusal: which refusals a turn answers by a smaller request, which by taking something out, and which end it.
+func TestAnswerRefusal(t *testing.T) {
 	odd := tidemark.APIError{Class: tidemark.ClassBadRequest, Status: 400, Message: "odd"}
 	auth := tidemark.APIError{Class: tidemark.ClassAuth, Status: 401}
 	reply := tidemark.APIError{Class: tidemark.ClassOverflow, Status: 400, Limit: 100_000, Asked: 20_000}
@@ -319,7 +319,7 @@ func TestParried(t *testing.T) {
 		r := s.begun(t, "r", stateCalling)
 		r.refits, r.trial, r.Attempt = c.refits, c.trial, 2
 		v := weighing(r.Log, c.size, 0, 0)
-		again, err := s.parried(t.Context(), r, v, v, tidemark.Call{}, c.err)
+		again, err := s.answerRefusal(t.Context(), r, v, v, tidemark.Call{}, c.err)
 		attempt := 2
 		if c.again {
 			attempt = 0

@@ -18,7 +18,7 @@ import (
 // before each wait, so a turn that was killed goes on here, at the state it had.
 func (s *Session) turn(ctx context.Context, r *run) error {
 	defer func() {
-		if err := s.tryWindow(s.life, 0); err != nil {
+		if err := s.useWindow(s.life, 0); err != nil {
 			s.warn("give up a window that was tried", err)
 		}
 	}()
@@ -40,14 +40,14 @@ func (s *Session) turn(ctx context.Context, r *run) error {
 			if view, err = s.fitted(ctx, r, view); err != nil {
 				return err
 			}
-			asked := s.push(ctx, r, view)
+			sent := s.push(ctx, r, view)
 			if s.settings().Window < window { // another conversation met a smaller one
 				continue
 			}
-			asked = s.advised(r, asked)
-			reply, err := s.ask(ctx, r, asked)
+			sent = s.advised(r, sent)
+			reply, err := s.ask(ctx, r, sent)
 			if refused := err; refused != nil || reply.Call.Declined() {
-				again, err := s.parried(ctx, r, view, asked, reply.Call, refused)
+				again, err := s.answerRefusal(ctx, r, view, sent, reply.Call, refused)
 				if err != nil {
 					return err
 				}
@@ -61,7 +61,7 @@ func (s *Session) turn(ctx context.Context, r *run) error {
 			if err := errors.Join(s.took(ctx, r, view, reply.Call.Usage), s.tellLeftOut(ctx, r, reply.LeftOut)); err != nil {
 				return err
 			}
-			r.leave()
+			r.releaseView()
 			if r.scale.refused {
 				r.scale = scale{} // the reply says better how large it was
 			}
@@ -143,14 +143,14 @@ func (s *Session) take(ctx context.Context, r *run) (done bool, err error) {
 	stmts = append(stmts, tidemark.Stmt{SQL: `UPDATE heads SET active = ?, messages = messages + ? WHERE key = ?`,
 		Args: []any{s.Runtime.Now().UnixMilli(), len(q), string(s.Key)}, Want: 1})
 	stmts = append(stmts, s.peopleStmts(slices.ContainsFunc(q, func(in queued) bool { return ofPeople(in.Origin) }))...)
-	if fresh && !slices.ContainsFunc(q, func(in queued) bool { return !quiet(in) }) {
-		return true, s.quietly(ctx, r, q, stmts)
+	if fresh && !slices.ContainsFunc(q, func(in queued) bool { return !wantsNoAnswer(in) }) {
+		return true, s.endUnanswered(ctx, r, q, stmts)
 	}
 	if err := s.step(ctx, r, stateCalling, stmts...); err != nil {
 		return false, fmt.Errorf("take inputs: %w", err)
 	}
 	for _, in := range q {
-		if r.took = append(r.took, in.ID); !quiet(in) { // it asks for nothing, with nobody's rights
+		if r.took = append(r.took, in.ID); !wantsNoAnswer(in) { // it asks for nothing, with nobody's rights
 			r.origins = append(r.origins, in.Origin)
 		}
 	}
@@ -354,7 +354,7 @@ func (s *Session) commit(ctx context.Context, r *run, view View, reply tidemark.
 		return fmt.Errorf("commit reply: %w", err)
 	}
 	if next == stateDone {
-		skipper(s).LetGo(r.ID) // whoever is told of the end may look for the turn
+		skipper(s).EndWait(r.ID) // whoever is told of the end may look for the turn
 	}
 	if said == wordless {
 		s.pass(r, wordless)

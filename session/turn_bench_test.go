@@ -220,7 +220,7 @@ func BenchmarkIdle(b *testing.B) {
 		b.ReportMetric(float64(returned()-rss)/n, "RSS-B/session")
 		b.ReportMetric(float64(resident())/(1<<20), "RSS-MB")
 		for _, s := range open { // alive until here
-			if !s.Quiet() {
+			if !s.Idle() {
 				b.Fatal("a session is not idle")
 			}
 		}
@@ -248,7 +248,7 @@ func talk(tb testing.TB, ctx context.Context, s *session.Session) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	for !s.Quiet() { // the run ends just behind its last notice
+	for !s.Idle() { // the run ends just behind its last notice
 		if err := s.Runtime.Sleep(ctx, time.Millisecond); err != nil {
 			tb.Fatal(err)
 		}

@@ -191,7 +191,7 @@ func TestTakeInputs(t *testing.T) {
 		done, err := s.take(t.Context(), r)
 		heard := heardOf(sub)
 		if c.name == "one that asks for nothing" {
-			heard = nil // quietly tells in its own way
+			heard = nil // endUnanswered tells in its own way
 		}
 		if done != c.done || err != nil || len(r.origins) != c.origins || !slices.Equal(heard, c.notices) || r.State != c.state {
 			t.Errorf("%s: done %v, %v, %d origins, told %q, %s", c.name, done, err, len(r.origins), heard, r.State)

@@ -191,7 +191,7 @@ func (s *Session) visible(ctx context.Context, log string, layout compaction.Lay
 		return nil, err
 	}
 	sh := s.blocks.Shelf()
-	var pace room.Pace
+	var yields room.Yielder
 	for i, v := range out {
 		if large[v.Seq] == nil {
 			continue
@@ -215,7 +215,7 @@ func (s *Session) visible(ctx context.Context, log string, layout compaction.Lay
 		}
 		out[i].Message, _ = s.blocks.Noted(v.Message, full, string(v.ID))
 		for _, r := range refs {
-			if err := pace.Did(ctx, s.Runtime, r.Bytes); err != nil {
+			if err := yields.Did(ctx, s.Runtime, r.Bytes); err != nil {
 				return nil, err
 			}
 		}
@@ -248,7 +248,7 @@ func (s *Session) kept(ctx context.Context, log string, layout compaction.Layout
 		}
 	}
 	large = map[int64][]int{}
-	var pace room.Pace
+	var yields room.Yielder
 	for at := 0; len(seqs) > 0; {
 		n := min(len(seqs), tidemark.MaxParams)
 		entries, err := s.log.Payloads(ctx, seqs[:n])
@@ -274,7 +274,7 @@ func (s *Session) kept(ctx context.Context, log string, layout compaction.Layout
 				large[e.Seq], w = blocks.Large(out[at].Message)
 				size += w
 			}
-			if err := pace.Did(ctx, s.Runtime, len(e.Payload)); err != nil {
+			if err := yields.Did(ctx, s.Runtime, len(e.Payload)); err != nil {
 				return nil, nil, 0, err
 			}
 		}

@@ -238,20 +238,20 @@ func (s *Session) refit(ctx context.Context, r *run, v View, refused tidemark.AP
 	heavier := r.weigh(&v, refused.Asked)
 	switch {
 	case refused.Class != tidemark.ClassOverflow:
-		return s.try(ctx, r, v, fitDoubted)
+		return s.retrySmaller(ctx, r, v, fitDoubted)
 	case refused.Status == http.StatusRequestEntityTooLarge && refused.Limit == 0:
 		r.trial.bytes = true
-		return s.try(ctx, r, v, fitForced)
+		return s.retrySmaller(ctx, r, v, fitForced)
 	case heavier && !s.Budget().Over(v.View) && refused.Limit >= s.settings().Window:
 		return nil // what was refused was the room for the reply, which is smaller now
 	case refused.Limit > 0:
 		return s.shrink(ctx, r, v, refused)
 	case r.refits > 1:
-		return s.try(ctx, r, v, fitForced)
+		return s.retrySmaller(ctx, r, v, fitForced)
 	}
 	_, err := s.fit(ctx, r, v, fitForced)
 	if errors.Is(err, tidemark.ErrNoGain) {
-		return s.try(ctx, r, v, fitForced)
+		return s.retrySmaller(ctx, r, v, fitForced)
 	}
 	return err
 }
@@ -269,7 +269,7 @@ func (r *run) weigh(v *View, size tidemark.Tokens) bool {
 // shrink puts the window that a refusal named in force, not one that was tried, and compacts what does not fit it.
 func (s *Session) shrink(ctx context.Context, r *run, v View, refused tidemark.APIError) error {
 	r.trial = trial{}
-	if err := s.tryWindow(ctx, 0); err != nil {
+	if err := s.useWindow(ctx, 0); err != nil {
 		return err
 	}
 	before := s.settings().Window

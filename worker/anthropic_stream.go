@@ -20,7 +20,7 @@ var _ dialect = (*messages)(nil)
 
 func (c *request) message(f messagesForm) *messages {
 	m := &messages{model: f.model}
-	m.texts = texts{request: c, live: f.stream, tongue: anthropic, speech: speech{atEnd: !f.stream}, head: m.head, send: func(text string) error {
+	m.texts = texts{request: c, live: f.stream, errorForm: anthropic, speech: speech{atEnd: !f.stream}, head: m.head, send: func(text string) error {
 		return m.event(blockEvent{Type: "content_block_delta", Delta: &textWire{"text_delta", text}})
 	}}
 	return m

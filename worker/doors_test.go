@@ -36,7 +36,7 @@ func readDoors(t *testing.T) (rows doors) {
 	return rows
 }
 
-var tongues = map[string]tongue{"mcp": jsonRPC, "native": native, "openai": openAI, "anthropic": anthropic}
+var tongues = map[string]errorForm{"mcp": jsonRPC, "native": native, "openai": openAI, "anthropic": anthropic}
 
 // TestDoors holds the doors to testdata/doors.json; build/doors.test.mjs does the same to the front.
 func TestDoors(t *testing.T) {
@@ -56,7 +56,7 @@ func TestDoors(t *testing.T) {
 		r := httptest.NewRequest(http.MethodPost, row.Path, nil)
 		r.Header.Set("Anthropic-Version", row.Version)
 		r.Header.Set("X-Api-Key", row.Key)
-		if got := tongueOf(r); got != tongues[row.Tongue] {
+		if got := errorFormOf(r); got != tongues[row.Tongue] {
 			t.Errorf("%s is told in %d, want %s", row.Path, got, row.Tongue)
 		}
 	}

@@ -148,7 +148,7 @@ func liveEvents(c *request, s *session.Session) (any, error) {
 		select {
 		case <-sub.Ready:
 			for n, ok := sub.Next(); ok; n, ok = sub.Next() {
-				if err := out.event(n.Type, c.told(n)); err != nil {
+				if err := out.event(n.Type, c.wireNotice(n)); err != nil {
 					return nil, err
 				}
 			}
@@ -167,10 +167,10 @@ func liveEvents(c *request, s *session.Session) (any, error) {
 	}
 }
 
-// told is a notice as others than the one who asked may read it: a failure of ours is not spelt out.
-func (c *request) told(n session.Notice) any { return told(n, c.w) }
+// wireNotice is a notice as others than the one who asked may read it: a failure of ours is not spelt out.
+func (c *request) wireNotice(n session.Notice) any { return wireNotice(n, c.w) }
 
-func told(n session.Notice, to *answer) any {
+func wireNotice(n session.Notice, to *answer) any {
 	if n.Type != session.NoticeError || n.Err() == nil {
 		return n
 	}

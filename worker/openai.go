@@ -189,7 +189,7 @@ func listModels(c *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if tongueOf(c.r) == anthropic {
+	if errorFormOf(c.r) == anthropic {
 		list := make([]wireModelOther, len(names))
 		for i, n := range names {
 			list[i] = wireModelOther{"model", n, n, modelsDay}
@@ -213,7 +213,7 @@ func getModel(c *request) (any, error) {
 	switch {
 	case !slices.Contains(names, id):
 		return nil, noModel(id)
-	case tongueOf(c.r) == anthropic:
+	case errorFormOf(c.r) == anthropic:
 		return wireModelOther{"model", id, id, modelsDay}, nil
 	}
 	return wireModel{id, "model", modelsSince, ownModel}, nil

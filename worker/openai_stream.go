@@ -23,7 +23,7 @@ var _ dialect = (*completion)(nil)
 
 func (c *request) completion(f chatForm) *completion {
 	o := &completion{id: "chatcmpl-" + c.w.id, model: f.model, created: c.Runtime.Now().Unix(), usage: f.usage}
-	o.texts = texts{request: c, live: f.stream, tongue: openAI, speech: speech{atEnd: !f.stream},
+	o.texts = texts{request: c, live: f.stream, errorForm: openAI, speech: speech{atEnd: !f.stream},
 		head: func() error {
 			empty := ""
 			return o.chunk(chatDelta{Role: "assistant", Content: &empty}, "") // names the role

@@ -377,7 +377,7 @@ func (e *exchange) broken(err error) error {
 		return e.say(no)
 	}
 	if e.out != nil && isStopping(err) {
-		return e.out.fail(tongueOf(e.r), err)
+		return e.out.fail(errorFormOf(e.r), err)
 	}
 	if e.out == nil || len(said) == 0 || e.treatment == proxy.Observe || errors.Is(err, errLeft) || e.r.Context().Err() != nil {
 		return err

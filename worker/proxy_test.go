@@ -149,7 +149,7 @@ func (p *proxied) keys() (keys []tidemark.Key, quiet bool) {
 	defer p.mu.Unlock()
 	quiet = true
 	for key, c := range p.convs {
-		keys, quiet = append(keys, key), quiet && c.Quiet()
+		keys, quiet = append(keys, key), quiet && c.Idle()
 	}
 	return keys, quiet
 }

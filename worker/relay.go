@@ -207,7 +207,7 @@ func (c *request) back(res *http.Response, stop func()) error {
 		return false, s.write(p)
 	}, gap.open, s.ping)
 	if isStopping(err) {
-		return s.fail(tongueOf(c.r), err)
+		return s.fail(errorFormOf(c.r), err)
 	}
 	return err
 }

@@ -59,7 +59,7 @@ func (s *stream) event(name string, v any) error {
 func (s *stream) ping() error { return s.write([]byte(": ping\n\n")) }
 
 // fail ends a stream with an error that the client is told of, in the words of its API.
-func (s *stream) fail(t tongue, err error) error {
+func (s *stream) fail(t errorForm, err error) error {
 	f, name := failureOf(err), "error"
 	_, body := t.put(f, s.c.w)
 	switch t {

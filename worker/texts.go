@@ -11,8 +11,8 @@ import (
 // understand better.
 type texts struct {
 	*request
-	live   bool // the client wants a stream
-	tongue tongue
+	live      bool // the client wants a stream
+	errorForm errorForm
 
 	speech
 	text   strings.Builder // the replies, when it is to be whole
@@ -68,7 +68,7 @@ func (t *texts) ping() error {
 	if err := t.start(); err != nil {
 		return err
 	}
-	if t.tongue == anthropic {
+	if t.errorForm == anthropic {
 		return t.stream.event("ping", typeOnly{"ping"})
 	}
 	return t.stream.ping()
@@ -79,5 +79,5 @@ func (t *texts) fail(err error) error {
 		return err
 	}
 	defer t.stream.end()
-	return t.stream.fail(t.tongue, err)
+	return t.stream.fail(t.errorForm, err)
 }

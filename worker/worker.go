@@ -367,7 +367,7 @@ func (d *door) fail(a *answer, r *http.Request, err error) {
 	if f.status == http.StatusUnauthorized {
 		h.Set("WWW-Authenticate", `Bearer realm="tidemark"`)
 	}
-	t := tongueOf(r)
+	t := errorFormOf(r)
 	t.heads(h, f, a)
 	status, body := t.put(f, a)
 	if err := writeJSON(a, status, body); err != nil {

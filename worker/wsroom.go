@@ -271,7 +271,7 @@ func (rm *room) pass(n session.Notice) {
 	rm.mu.Lock()
 	defer rm.mu.Unlock()
 	rm.said.Take(n)
-	rm.sayAll(told(n, &answer{id: n.Run}), func(m *member) bool { return m.joined.Misses(n) })
+	rm.sayAll(wireNotice(n, &answer{id: n.Run}), func(m *member) bool { return m.joined.Misses(n) })
 }
 
 // say sends a value to one, called with the lock held.

@@ -102,7 +102,7 @@ type seat struct {
 }
 
 // quiet reports that nothing is in work. It is called with the lock of the node held, once s is there.
-func (st *seat) quiet() bool { return st.s.Quiet() && (st.guest == nil || st.guest.Quiet()) }
+func (st *seat) idle() bool { return st.s.Idle() && (st.guest == nil || st.guest.Idle()) }
 
 // NewNode opens a store. It wakes nothing: see start.
 //
@@ -349,7 +349,7 @@ func (n *Node) makeRoom() error {
 func (n *Node) forget(before time.Time, limit int) {
 	var keys []tidemark.Key
 	for key, st := range n.live {
-		if (before.IsZero() || st.used.Before(before)) && st.s != nil && st.quiet() {
+		if (before.IsZero() || st.used.Before(before)) && st.s != nil && st.idle() {
 			keys = append(keys, key)
 		}
 	}

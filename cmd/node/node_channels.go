@@ -124,7 +124,7 @@ func (n *Node) Working() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, st := range n.live {
-		if st.s != nil && (st.s.Working() || st.guest != nil && !st.guest.Quiet()) {
+		if st.s != nil && (st.s.Working() || st.guest != nil && !st.guest.Idle()) {
 			return true
 		}
 	}

@@ -91,7 +91,7 @@ func (s *shard) get(ctx context.Context) (*channel.Ingress, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ingress != nil && (s.cfg == cfg || !s.ingress.Quiet()) {
+	if s.ingress != nil && (s.cfg == cfg || !s.ingress.Idle()) {
 		return s.ingress, nil
 	}
 	life, end := context.WithCancel(s.o.Context())

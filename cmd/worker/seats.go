@@ -18,7 +18,7 @@ type seat struct {
 	*session.Session
 	guest *proxy.Conversation // of a client that keeps the history itself, nil while none came
 	cfg   *config.Config      // that it was opened with
-	quiet func() bool         // nothing is lost if it is forgotten
+	idle  func() bool         // nothing is lost if it is forgotten
 	end   context.CancelFunc
 	used  int64 // when, as seats count
 }
@@ -36,7 +36,7 @@ func (s *seats) get(key tidemark.Key, cfg *config.Config) *seat {
 	if st == nil {
 		return nil
 	}
-	if st.cfg != cfg && st.quiet() {
+	if st.cfg != cfg && st.idle() {
 		s.forget(key)
 		return nil
 	}
@@ -63,7 +63,7 @@ func (s *seats) room() error {
 	}
 	var oldest tidemark.Key
 	for key, st := range s.live {
-		if st.quiet() && (oldest == "" || st.used < s.live[oldest].used) {
+		if st.idle() && (oldest == "" || st.used < s.live[oldest].used) {
 			oldest = key
 		}
 	}

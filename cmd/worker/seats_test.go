@@ -22,7 +22,7 @@ func TestSeats(t *testing.T) {
 		if err := s.room(); err != nil {
 			return err
 		}
-		s.put(key, &seat{cfg: cfg, quiet: func() bool { return !busy[key] }, end: func() { ended[key]++ }})
+		s.put(key, &seat{cfg: cfg, idle: func() bool { return !busy[key] }, end: func() { ended[key]++ }})
 		return nil
 	}
 	for n := range maxSeats {
@@ -52,7 +52,7 @@ func TestSeats(t *testing.T) {
 func TestSeatsOfOldSettings(t *testing.T) {
 	old, busy, ended := &config.Config{}, true, 0
 	var s seats
-	st := &seat{cfg: old, quiet: func() bool { return !busy }, end: func() { ended++ }}
+	st := &seat{cfg: old, idle: func() bool { return !busy }, end: func() { ended++ }}
 	s.put("main", st)
 	changed := &config.Config{}
 	if s.get("main", old) != st || s.get("main", changed) != st || ended != 0 {

@@ -148,7 +148,7 @@ func (c *conversation) proxied(ctx context.Context, key tidemark.Key) (*proxy.Co
 	if err != nil {
 		return nil, err
 	}
-	st.guest, st.quiet = guest, func() bool { return st.Quiet() && guest.Quiet() }
+	st.guest, st.idle = guest, func() bool { return st.Idle() && guest.Idle() }
 	return guest, nil
 }
 
@@ -174,7 +174,7 @@ func (c *conversation) openSeat(key tidemark.Key, cfg *config.Config) (*seat, er
 		end()
 		return nil, err
 	}
-	return &seat{Session: s, cfg: cfg, quiet: s.Quiet, end: end}, nil
+	return &seat{Session: s, cfg: cfg, idle: s.Idle, end: end}, nil
 }
 
 // rearm sets the alarm in a new life of the object for whatever an earlier one left, before the session

@@ -106,10 +106,10 @@ func WriteRequest(w io.Writer, req tidemark.Request) error {
 // hash hashes a request piece by piece: whole it may not fit into memory a second time.
 func (s *Room) hash(ctx context.Context, req tidemark.Request) (string, error) {
 	h := sha256.New()
-	var pace room.Pace
+	var yields room.Yielder
 	for piece := range pieces(req) {
 		h.Write(piece)
-		if err := pace.Did(ctx, s.Runtime, len(piece)); err != nil {
+		if err := yields.Did(ctx, s.Runtime, len(piece)); err != nil {
 			return "", err
 		}
 	}

@@ -96,7 +96,7 @@ func (s *Room) loadGraph(ctx context.Context, log string) (*graph, error) {
 // savedEpisodes reads the rows of a log; upto is 0 where there are none. Each page says up to where the log is in them, so
 // that rows of two saves are never taken for one.
 func (s *Room) savedEpisodes(ctx context.Context, log string) (upto int64, out []episodes.Episode, err error) {
-	var pace room.Pace
+	var yields room.Yielder
 	for {
 		rows, err := s.DB.Query(ctx, `SELECT l.upto, coalesce(m.record, '') FROM marked_logs l LEFT JOIN marked m ON m.log = l.log AND m.n > ? WHERE l.log = ? ORDER BY m.n LIMIT ?`,
 			len(out), log, savedPage)
@@ -123,7 +123,7 @@ func (s *Room) savedEpisodes(ctx context.Context, log string) (upto int64, out [
 				return 0, nil, nil
 			}
 			out = append(out, e)
-			if err := pace.Did(ctx, s.Runtime, len(r.Bytes(1))); err != nil {
+			if err := yields.Did(ctx, s.Runtime, len(r.Bytes(1))); err != nil {
 				return 0, nil, err
 			}
 		}
@@ -153,7 +153,7 @@ func (s *Room) followLog(ctx context.Context, m *graph) error {
 		return err
 	}
 	n, open := len(m.Episodes()), m.Active()
-	var pace room.Pace
+	var yields room.Yielder
 	for at := 0; at < len(skeletons); {
 		seqs := room.PageOf(skeletons[at:])
 		entries, err := s.Log.Payloads(ctx, seqs)
@@ -166,7 +166,7 @@ func (s *Room) followLog(ctx context.Context, m *graph) error {
 				return fmt.Errorf("read entry %s: %w", e.ID, err)
 			}
 			m.Add(episodes.Message{ID: e.ID, Seq: e.Seq, Tokens: skeletons[at+i].Tokens, Content: msg})
-			if err := pace.Did(ctx, s.Runtime, len(e.Payload)); err != nil {
+			if err := yields.Did(ctx, s.Runtime, len(e.Payload)); err != nil {
 				return err
 			}
 		}

@@ -215,7 +215,7 @@ func (s *Digests) digestParts(ctx context.Context, head int64) ([]recall.DigestP
 		return nil, err
 	}
 	var parts []recall.DigestPart
-	var pace room.Pace
+	var yields room.Yielder
 	for read := 0; s.last < head && read < digestMessages && len(parts) < digestParts; {
 		rows, err := s.DB.Query(ctx, `SELECT e.seq FROM logs l CROSS JOIN entries e WHERE l.key BETWEEN ? AND ? AND e.log = l.id AND e.kind = 'message' AND e.seq > ? ORDER BY e.seq LIMIT ?`,
 			append(slices.Clone(l.Ends), s.last, digestPage)...)
@@ -245,7 +245,7 @@ func (s *Digests) digestParts(ctx context.Context, head int64) ([]recall.DigestP
 				parts = append(parts, recall.DigestPart{First: s.next, Last: s.last, Closed: true, Digest: s.open.Build().Encode()})
 				s.open, s.next = recall.DigestBuilder{}, s.last+1
 			}
-			if err := pace.Did(ctx, s.Runtime, len(e.Payload)); err != nil {
+			if err := yields.Did(ctx, s.Runtime, len(e.Payload)); err != nil {
 				return parts, err
 			}
 		}

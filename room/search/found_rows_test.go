@@ -55,8 +55,8 @@ func TestStandingOut(t *testing.T) {
 		{"since", Wanted{Since: minutes(2)}, []int64{mine[2]}}, {"until", Wanted{Until: minutes(1)}, []int64{mine[0]}}, {"never", Wanted{Since: minutes(9)}, nil},
 	} {
 		c.w.Query = "boat"
-		got, how := d.standing(t.Context(), d.line(), c.w)
-		if keys := standingSeqs(got); !slices.Equal(keys, c.want) || how != told {
+		got, how := d.nearest(t.Context(), d.line(), c.w)
+		if keys := nearestSeqs(got); !slices.Equal(keys, c.want) || how != told {
 			t.Errorf("%s: %d, %q; want %d", c.name, keys, how, c.want)
 		}
 		for seq, st := range got {
@@ -73,11 +73,11 @@ func TestStandingOut(t *testing.T) {
 	line, warned := d.line(), ""
 	d.Warn = func(what string, _ error) { warned = what }
 	d.DB = unreadable{d.DB}
-	if got, how := d.standing(t.Context(), line, Wanted{Query: "boat"}); got != nil || how != "unreachable" || warned != "recall without vectors" {
+	if got, how := d.nearest(t.Context(), line, Wanted{Query: "boat"}); got != nil || how != "unreachable" || warned != "recall without vectors" {
 		t.Errorf("of a database that fails: %v, %q, warned of %q", got, how, warned)
 	}
 	near = nil
-	if got, how := d.standing(t.Context(), line, Wanted{Query: "boat"}); got != nil || how != "used" {
+	if got, how := d.nearest(t.Context(), line, Wanted{Query: "boat"}); got != nil || how != "used" {
 		t.Errorf("of nothing: %v, %q", got, how)
 	}
 }

@@ -226,7 +226,7 @@ func (s *Index) Wake(ctx context.Context) error {
 func (s *Index) put(ctx context.Context, entries iter.Seq2[tidemark.Entry, error]) error {
 	const most, mostBytes = 100, 256 << 10
 	var stmts []tidemark.Stmt
-	var pace room.Pace
+	var yields room.Yielder
 	size, before, falling := 0, int64(0), false
 	flush := func() error {
 		if len(stmts) == 0 {
@@ -253,7 +253,7 @@ func (s *Index) put(ctx context.Context, entries iter.Seq2[tidemark.Entry, error
 				return err
 			}
 		}
-		if err := pace.Did(ctx, s.Runtime, len(e.Payload)); err != nil {
+		if err := yields.Did(ctx, s.Runtime, len(e.Payload)); err != nil {
 			return err
 		}
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/tidemark-ai/tidemark/room"
 )
 
-// standing returns the messages that another room finds for a query by more than its words, by position; none when there is no
+// nearest returns the messages that another room finds for a query by more than its words, by position; none when there is no
 // such room, or it fails: the words find what they find. told says how it went.
-func (s *Room) standing(ctx context.Context, l *room.Lineage, w Wanted) (near map[int64]recall.Stand, told string) {
+func (s *Room) nearest(ctx context.Context, l *room.Lineage, w Wanted) (near map[int64]recall.Stand, told string) {
 	near, told = s.Near(ctx, w.Query, l)
 	near, err := s.wanted(ctx, l, near, w)
 	if err != nil {
@@ -33,7 +33,7 @@ func (s *Room) wanted(ctx context.Context, l *room.Lineage, near map[int64]recal
 	}
 	rows, err := s.DB.Query(ctx, `SELECT e.seq FROM json_each(?) j CROSS JOIN entries e ON e.seq = j.value
 		WHERE e.at BETWEEN ? AND ? AND NOT EXISTS (SELECT 1 FROM words WHERE words MATCH ? AND rowid = e.seq) LIMIT ?`,
-		room.JSON(standingSeqs(near)), since, until, recall.MatchHome(skipped), room.MaxNear)
+		room.JSON(nearestSeqs(near)), since, until, recall.MatchHome(skipped), room.MaxNear)
 	if err != nil {
 		return nil, fmt.Errorf("read what stands out: %w", err)
 	}
@@ -46,7 +46,7 @@ func (s *Room) wanted(ctx context.Context, l *room.Lineage, near map[int64]recal
 
 // lookNear ranks again, with what stands out by its vector among the candidates.
 func (f *finding) lookNear(ctx context.Context, q recall.Query) error {
-	for _, seq := range standingSeqs(f.near) {
+	for _, seq := range nearestSeqs(f.near) {
 		if !slices.Contains(f.seqs, seq) {
 			f.seqs = append(f.seqs, seq)
 		}
@@ -82,8 +82,8 @@ func (f *finding) likely() bool {
 	return false
 }
 
-// standingSeqs are the positions of those that stand out, in order.
-func standingSeqs(near map[int64]recall.Stand) []int64 {
+// nearestSeqs are the positions of those that stand out, in order.
+func nearestSeqs(near map[int64]recall.Stand) []int64 {
 	out := make([]int64, 0, len(near))
 	for seq := range near {
 		out = append(out, seq)

@@ -140,7 +140,7 @@ func (s *Pieces) readPieces(ctx context.Context, id tidemark.EntryID, seq int64,
 	if err != nil {
 		return 0, err
 	}
-	var pace room.Pace
+	var yields room.Yielder
 	for done < most {
 		stmts, next, err := s.stmts(m, home, id, seq, at)
 		if err == nil {
@@ -150,7 +150,7 @@ func (s *Pieces) readPieces(ctx context.Context, id tidemark.EntryID, seq int64,
 			return done, err
 		}
 		done, at = done+next-at, next
-		if err := pace.Did(ctx, s.Runtime, room.PaceBytes); err != nil { // a piece is as much work as anything
+		if err := yields.Did(ctx, s.Runtime, room.YieldBytes); err != nil { // a piece is as much work as anything
 			return done, err
 		}
 	}

@@ -121,7 +121,7 @@ func (s *Room) Recall(ctx context.Context, w Wanted) (Recalled, error) {
 	}
 	out.Verdict = f.index.Judge(q, f.hits)
 	if out.Verdict != recall.Confident { // vectors are asked, and paid, where words are not sure
-		f.near, out.Vectors = s.standing(ctx, f.line, w)
+		f.near, out.Vectors = s.nearest(ctx, f.line, w)
 		maps.DeleteFunc(f.near, func(seq int64, _ recall.Stand) bool { return w.before > 0 && seq >= w.before })
 		if len(f.near) > 0 {
 			if err := f.lookNear(ctx, q); err != nil {

@@ -85,9 +85,9 @@ func (s *Skips) HoldStmts(ctx context.Context, run, log string) ([]tidemark.Stmt
 // holding reports whether words wait for the end of the turn in work.
 func (s *Skips) holding() bool { return s.held.Load() != nil }
 
-// LetGo ends the waiting of a run in memory, and not that of the next one, which may have begun; what the database
+// EndWait ends the waiting of a run in memory, and not that of the next one, which may have begun; what the database
 // says is settled by settle.
-func (s *Skips) LetGo(run string) {
+func (s *Skips) EndWait(run string) {
 	if held := s.held.Load(); held != nil && *held == run {
 		s.held.CompareAndSwap(held, nil)
 	}
@@ -214,7 +214,7 @@ func (s *Skips) working(ctx context.Context) (memory.Held, error) {
 		if len(rows) < workedPage || ok && b.Over(h) {
 			break
 		}
-		if err := s.Runtime.Sleep(ctx, room.PaceRest); err != nil {
+		if err := s.Runtime.Sleep(ctx, room.YieldRest); err != nil {
 			return h, err
 		}
 	}
@@ -305,7 +305,7 @@ func (s *Skips) byID(ctx context.Context, ids []tidemark.EntryID) iter.Seq2[tide
 
 // Ended ends the waiting of a run that has ended. What cannot be written now is done before the next recall.
 func (s *Skips) Ended(ctx context.Context, run string) {
-	s.LetGo(run)
+	s.EndWait(run)
 	if !s.Made.Here(skipTables) {
 		return
 	}

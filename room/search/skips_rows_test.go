@@ -360,7 +360,7 @@ func TestDecidedOfMany(t *testing.T) {
 		return must(d.skips.DecideStmts(t.Context(), run, d.log, reply))
 	}
 	d.holds("run")
-	d.skips.LetGo("run")
+	d.skips.EndWait("run")
 	if stmts := decide("run"); d.skips.holding() || stmts != nil {
 		t.Errorf("behind its end: %v", stmts)
 	}

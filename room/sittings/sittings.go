@@ -171,7 +171,7 @@ func (s *Room) moments(ctx context.Context, upto int64) ([]memory.Moment, error)
 		if len(rows) < sittingPage {
 			break
 		}
-		if err := s.Runtime.Sleep(ctx, room.PaceRest); err != nil {
+		if err := s.Runtime.Sleep(ctx, room.YieldRest); err != nil {
 			return nil, err
 		}
 	}

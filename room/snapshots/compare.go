@@ -196,7 +196,7 @@ func (s *Merges) fill(ctx context.Context, x *Side, h history, shared int, from 
 	x.Models, x.Tools, x.Files, x.Previews = []string{}, []ToolCount{}, []string{}, []Preview{}
 	calls := map[string]int{}
 	read := 0
-	var pace room.Pace
+	var yields room.Yielder
 	for from < h.until && read < compareMessages {
 		list, err := s.Log.Next(ctx, h.log, from, h.until, 64)
 		if err != nil {
@@ -217,7 +217,7 @@ func (s *Merges) fill(ctx context.Context, x *Side, h history, shared int, from 
 					return err
 				}
 				from = e.Seq
-				if err := pace.Did(ctx, s.Runtime, len(e.Payload)); err != nil {
+				if err := yields.Did(ctx, s.Runtime, len(e.Payload)); err != nil {
 					return err
 				}
 			}

@@ -132,7 +132,7 @@ func (s *Carry) lastEntry(ctx context.Context, log string, seq int64) (tidemark.
 
 // exportLog writes the entries of one log up to a position, some at a time.
 func (s *Carry) exportLog(ctx context.Context, out *snapshot.Writer, log string, to int64) error {
-	var pace room.Pace
+	var yields room.Yielder
 	for after := int64(0); ; {
 		page, err := s.snaps.Log.Forward(ctx, log, after, to)
 		if err != nil || len(page) == 0 {
@@ -147,7 +147,7 @@ func (s *Carry) exportLog(ctx context.Context, out *snapshot.Writer, log string,
 				return fmt.Errorf("entry %s: %w", e.ID, err)
 			}
 			after = e.Seq
-			if err := pace.Did(ctx, s.Runtime, len(line)); err != nil {
+			if err := yields.Did(ctx, s.Runtime, len(line)); err != nil {
 				return err
 			}
 		}

@@ -140,7 +140,7 @@ func TestImportForgets(t *testing.T) {
 	if got := x.lines(`SELECT (SELECT kind FROM due WHERE key = ?) || ' ' || count(*) FROM entries WHERE kind = 'message' LIMIT 1`, string(there)); got != "other 2" {
 		t.Errorf("what is due still, and messages: %s", got)
 	}
-	if want := []time.Duration{room.PaceRest, room.PaceRest, room.PaceRest}; !slices.Equal(x.clock.slept, want) {
+	if want := []time.Duration{room.YieldRest, room.YieldRest, room.YieldRest}; !slices.Equal(x.clock.slept, want) {
 		t.Errorf("others had a turn %v", x.clock.slept)
 	}
 	if x.carry.Wakes() != "import" {

@@ -52,12 +52,12 @@ func (s *Room) Tables() room.Tables { return tables }
 // host without a disk. One goroutine uses it; Close removes the rows. What a life that was cut off
 // leaves goes with the next spool, or by an alarm.
 type Spool struct {
-	s    *Room
-	ctx  context.Context // of the request that it belongs to
-	id   string
-	size int64
-	pos  int64
-	pace room.Pace
+	s      *Room
+	ctx    context.Context // of the request that it belongs to
+	id     string
+	size   int64
+	pos    int64
+	yields room.Yielder
 
 	number int64  // of the row that is in chunk, from 0; -1 for none
 	chunk  []byte // is read many times over by a reader of lines
@@ -110,7 +110,7 @@ func (p *Spool) fill(r io.Reader, limit int64) error {
 		if ended {
 			return nil
 		}
-		if err := p.pace.Did(p.ctx, p.s.Runtime, got); err != nil {
+		if err := p.yields.Did(p.ctx, p.s.Runtime, got); err != nil {
 			return err
 		}
 	}
@@ -164,7 +164,7 @@ func (p *Spool) load(number int64) error {
 	if p.number == number {
 		return nil
 	}
-	if err := p.pace.Did(p.ctx, p.s.Runtime, chunkBytes); err != nil {
+	if err := p.yields.Did(p.ctx, p.s.Runtime, chunkBytes); err != nil {
 		return err
 	}
 	rows, err := p.s.DB.Query(p.ctx, `SELECT bytes FROM spool WHERE key = ? AND id = ? AND n = ? LIMIT 1`, string(p.s.Key), p.id, number)

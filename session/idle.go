@@ -14,12 +14,12 @@ func (s *Session) Working() bool {
 	return len(s.mine) > 0
 }
 
-// Quiet reports whether nothing works in this life and nobody listens: a host may then forget the
+// Idle reports whether nothing works in this life and nobody listens: a host may then forget the
 // object, since all that matters is in the database.
-func (s *Session) Quiet() bool { return !s.Working() && s.hub.unheard() }
+func (s *Session) Idle() bool { return !s.Working() && s.hub.nobodyListens() }
 
-// unheard reports whether nobody listens.
-func (h *hub) unheard() bool {
+// nobodyListens reports whether nobody listens.
+func (h *hub) nobodyListens() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.subs) == 0

@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// tongue is the form in which a door tells a failure.
-type tongue int
+// errorForm is the form in which a door tells a failure.
+type errorForm int
 
 const (
-	native    tongue = iota // docs/http.md
-	openAI                  // https://platform.openai.com/docs/guides/error-codes
-	anthropic               // https://docs.anthropic.com/en/api/errors
-	jsonRPC                 // https://www.jsonrpc.org/specification#error_object
+	native    errorForm = iota // docs/http.md
+	openAI                     // https://platform.openai.com/docs/guides/error-codes
+	anthropic                  // https://docs.anthropic.com/en/api/errors
+	jsonRPC                    // https://www.jsonrpc.org/specification#error_object
 )
 
-// tongueOf says which one a path is of. build/doors.mjs says the same, by testdata/doors.json.
-func tongueOf(r *http.Request) tongue {
+// errorFormOf says which one a path is of. build/doors.mjs says the same, by testdata/doors.json.
+func errorFormOf(r *http.Request) errorForm {
 	path := r.URL.EscapedPath()
 	if rest, ok := beyond(path); ok {
 		if ofOpenAI(rest, r.Header) {
@@ -103,7 +103,7 @@ type (
 
 // put gives the status and the body of a failure. Clients of both APIs may try again by themselves, as a
 // header says: what was durable when it failed was tried already, and would be said twice.
-func (t tongue) put(f failure, a *answer) (status int, body any) {
+func (t errorForm) put(f failure, a *answer) (status int, body any) {
 	switch t {
 	case openAI:
 		w, ok := openAIWords[f.kind]
@@ -137,7 +137,7 @@ func (t tongue) put(f failure, a *answer) (status int, body any) {
 }
 
 // heads sets what clients of these APIs look for beside the body.
-func (t tongue) heads(h http.Header, f failure, a *answer) {
+func (t errorForm) heads(h http.Header, f failure, a *answer) {
 	if t == native || t == jsonRPC {
 		return
 	}

@@ -11,21 +11,21 @@ import (
 // whose clock stands still meanwhile, so work is counted and not timed: in WASM this much takes about
 // 0.2 s at worst.
 const (
-	PaceBytes = 256 << 10
-	PaceRest  = time.Millisecond // between two pages
-	paceItem  = 1 << 10          // what a message costs whatever its size
+	YieldBytes = 256 << 10
+	YieldRest  = time.Millisecond // between two pages
+	yieldItem  = 1 << 10          // what a message costs whatever its size
 )
 
-// Pace counts the work of a loop. Its zero value is ready.
-type Pace struct{ work int }
+// Yielder counts the work of a loop. Its zero value is ready.
+type Yielder struct{ work int }
 
 // Did notes one item of that many bytes and waits for a moment when it is time.
-func (p *Pace) Did(ctx context.Context, rt tidemark.Runtime, bytes int) error {
-	if p.work += bytes + paceItem; p.work < PaceBytes {
+func (p *Yielder) Did(ctx context.Context, rt tidemark.Runtime, bytes int) error {
+	if p.work += bytes + yieldItem; p.work < YieldBytes {
 		return nil
 	}
 	p.work = 0
-	return rt.Sleep(ctx, PaceRest)
+	return rt.Sleep(ctx, YieldRest)
 }
 
 // PageOf returns the first entries of a history that may stand in memory together.

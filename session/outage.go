@@ -8,9 +8,9 @@ import (
 	"github.com/tidemark-ai/tidemark"
 )
 
-// stall is what a session knows of not getting on: its storage does not take what it writes, or what it has to
+// outage is what a session knows of not getting on: its storage does not take what it writes, or what it has to
 // read is damaged. It is of this life, since what cannot be written down cannot be kept. Its zero value is none.
-type stall struct {
+type outage struct {
 	tries int                // in a row that came to nothing
 	since time.Time          // the first of them
 	until time.Time          // the next
@@ -20,8 +20,8 @@ type stall struct {
 
 // Pauses between tries, each twice the one before.
 const (
-	stallFirst = 5 * time.Second
-	stallMost  = 10 * time.Minute
+	outageFirst = 5 * time.Second
+	outageMost  = 10 * time.Minute
 )
 
 // retryLater tries to go on after a pause. Who writes meanwhile tries at once, see Post.
@@ -29,8 +29,8 @@ func (s *Session) retryLater(why error) {
 	now := s.Runtime.Now()
 	ctx, cancel := context.WithCancelCause(s.life)
 	s.mu.Lock()
-	st := &s.stall
-	pause := min(stallFirst<<min(st.tries, 7), stallMost)
+	st := &s.outage
+	pause := min(outageFirst<<min(st.tries, 7), outageMost)
 	if st.tries == 0 {
 		st.since = now
 	} else {
@@ -59,18 +59,18 @@ func (s *Session) goOn() {
 	}
 }
 
-// stalled returns how many tries came to nothing, 0 when the session gets on, and when the next one is.
-func (s *Session) stalled() (tries int, until time.Time) {
+// retries returns how many tries came to nothing, 0 when the session gets on, and when the next one is.
+func (s *Session) retries() (tries int, until time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.stall.tries, s.stall.until
+	return s.outage.tries, s.outage.until
 }
 
-// eased ends a stall. The log says of one that was told how long it was, and why.
-func (s *Session) eased(log string) {
+// recovered ends an outage. The log says of one that was told how long it was, and why.
+func (s *Session) recovered(log string) {
 	s.mu.Lock()
-	st := s.stall
-	s.stall = stall{}
+	st := s.outage
+	s.outage = outage{}
 	s.mu.Unlock()
 	if st.tries > 0 {
 		st.wake()
@@ -81,6 +81,6 @@ func (s *Session) eased(log string) {
 	s.hub.send(Notice{Type: NoticeStalled})
 	told := s.eventStmt(log, tidemark.Event{Type: "notice", Text: fmt.Sprintf("This conversation waited for %.0f s, nothing is lost: %s", s.Runtime.Now().Sub(st.since).Seconds(), st.why)})
 	if err := s.DB.Tx(s.life, []tidemark.Stmt{told}); err != nil {
-		s.warn("record a stall", err)
+		s.warn("record an outage", err)
 	}
 }
