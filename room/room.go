@@ -35,6 +35,7 @@ type Ports struct {
 	Finding
 	Blocks
 	Records
+	Checks
 	Toolbox tidemark.Toolbox // of others, nil for none
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/tidemark-ai/tidemark/room/outbound"
 	"github.com/tidemark-ai/tidemark/room/reflection"
 	"github.com/tidemark-ai/tidemark/room/search"
+	"github.com/tidemark-ai/tidemark/room/selfcheck"
 	"github.com/tidemark-ai/tidemark/room/sittings"
 	"github.com/tidemark-ai/tidemark/room/snapshots"
 	"github.com/tidemark-ai/tidemark/room/spool"
@@ -25,7 +26,7 @@ import (
 func MigrateAll(ctx context.Context, db tidemark.DB) (*host.Log, error) {
 	log, err := Migrate(ctx, db)
 	all := slices.Clone(coreTables)
-	for _, r := range []room.Tabler{&search.Pieces{}, &search.Skips{}, &anatomy.Room{}, &outbound.Room{}, &task.Room{}, &approvals.Room{}, &episodic.Room{}, &toolset.Room{}, &snapshots.Room{}, &snapshots.Merges{}, &spool.Room{}, &vectors.Room{}, &sittings.Room{}, &reflection.Room{}} {
+	for _, r := range []room.Tabler{&search.Pieces{}, &search.Skips{}, &anatomy.Room{}, &selfcheck.Room{}, &outbound.Room{}, &task.Room{}, &approvals.Room{}, &episodic.Room{}, &toolset.Room{}, &snapshots.Room{}, &snapshots.Merges{}, &spool.Room{}, &vectors.Room{}, &sittings.Room{}, &reflection.Room{}} {
 		all = append(all, r.Tables())
 	}
 	for _, t := range all {

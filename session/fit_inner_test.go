@@ -270,7 +270,7 @@ func (summing) Stream(context.Context, tidemark.Request) iter.Seq2[tidemark.Delt
 // TestOwedIsWritten: a summary that was owed stands in the place of the extract, is checked as others are, and is owed no more.
 func TestOwedIsWritten(t *testing.T) {
 	r, a := newRig(t, Settings{}), &listening{}
-	r.Provider, r.Session.Agent = summing{}, a
+	r.Provider, r.Session.Agent, r.Session.rooms = summing{}, a, append(r.Session.rooms, &checker{})
 	checks := 0
 	r.Observe = func(n Notice) {
 		if n.Type == NoticeChecked {
@@ -378,7 +378,7 @@ func TestFitWithoutAModel(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			r, c := newRig(t, Settings{Window: 6000, Reserve: 1500, Keep: 1200}), &compactor{}
-			r.Provider, r.Session.rooms = unwilling{&tidemark.APIError{Class: tidemark.ClassAuth, Message: "no"}}, append(r.Session.rooms, c)
+			r.Provider, r.Session.rooms = unwilling{&tidemark.APIError{Class: tidemark.ClassAuth, Message: "no"}}, append(r.Session.rooms, c, &checker{})
 			for i := range 8 {
 				r.person(fmt.Sprint("We decided on oak for door ", i, strings.Repeat(" and on more of it", 100)))
 				r.model("ok")

@@ -20,6 +20,7 @@ import (
 	"github.com/tidemark-ai/tidemark/room/pager"
 	"github.com/tidemark-ai/tidemark/room/reflection"
 	"github.com/tidemark-ai/tidemark/room/search"
+	"github.com/tidemark-ai/tidemark/room/selfcheck"
 	"github.com/tidemark-ai/tidemark/room/sittings"
 	"github.com/tidemark-ai/tidemark/room/snapshots"
 	"github.com/tidemark-ai/tidemark/room/spool"
@@ -32,7 +33,7 @@ import (
 
 // rooms makes the rooms of the session.
 func (h *harness) rooms() []room.Maker {
-	out := append(slices.Concat(finding, snapshots.Makers()), anatomy.Make, outbound.Make(h.courier), occasion.Make(h.courier != nil), task.Make(h.taskState), spool.Make, toolset.Make, pager.Make, approvals.Make(h.approvals), episodic.Make, delegation.Make(h.delegation), errand.Make)
+	out := append(slices.Concat(finding, snapshots.Makers()), anatomy.Make, selfcheck.Make, outbound.Make(h.courier), occasion.Make(h.courier != nil), task.Make(h.taskState), spool.Make, toolset.Make, pager.Make, approvals.Make(h.approvals), episodic.Make, delegation.Make(h.delegation), errand.Make)
 	if h.embedder != nil {
 		out = append(out, vectors.Make(h.embedder))
 	}

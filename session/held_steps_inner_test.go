@@ -9,9 +9,9 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
-	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/memory"
 	"github.com/tidemark-ai/tidemark/room"
+	"github.com/tidemark-ai/tidemark/room/selfcheck"
 )
 
 // TestImportIsWrittenAsItGoes: an import writes whenever it has gathered some hundred messages, or half a megabyte: what a process
@@ -228,31 +228,25 @@ func (l *losing) Query(ctx context.Context, sql string, args ...any) ([]tidemark
 // TestCheckCounts: a check adds up what the index was checked for and had repaired, and says what it lacks; entries that are gone are
 // counted.
 func TestCheckCounts(t *testing.T) {
+	check := func(s *Session, to tidemark.EntryID) (room.Checked, error) {
+		r, _ := Room[*selfcheck.Room](s)
+		return r.Check(t.Context(), room.Acted{Log: s.current(t), Overlay: "o", Edits: []tidemark.Edit{{From: "i0", To: to}}, Messages: []tidemark.Message{tidemark.NewText(tidemark.User, "hi")}})
+	}
 	for _, c := range []struct {
 		fault string
 		fails error
 	}{{"", nil}, {"it is not found", nil}, {"", errKnown}} {
-		s, _ := plain(t, Config{Rooms: []room.Maker{func(room.Ports) any { return indexing{fault: c.fault, fails: c.fails} }}})
-		entries, err := s.log.Payloads(t.Context(), s.spoken(t, 1))
-		if err != nil {
-			t.Fatal(err)
-		}
-		found := Checked{Checks: 10, Repaired: 20}
-		err = s.checkEntry(t.Context(), entries[0], &found)
-		if found.Checks != 14 || found.Repaired != 22 || strings.Join(found.Violations, "") != c.fault || !errors.Is(err, c.fails) {
+		s, _ := plain(t, Config{Rooms: []room.Maker{func(room.Ports) any { return indexing{fault: c.fault, fails: c.fails} }, selfcheck.Make}})
+		s.spoken(t, 1)
+		found, err := check(s, "i0")
+		if found.Overlay != "o" || found.Checks != 5 || found.Repaired != 2 || strings.Join(found.Violations, "") != c.fault || !errors.Is(err, c.fails) {
 			t.Errorf("%q: %+v, %v", c.fault, found, err)
 		}
 	}
-	s, _ := plain(t, Config{})
+	s, _ := plain(t, Config{Rooms: []room.Maker{selfcheck.Make}})
 	s.spoken(t, 6)
-	v, err := s.View(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.log = &host.Log{DB: &losing{DB: s.DB, lose: func() { s.does(t, `DELETE FROM entries WHERE log = ? AND id = 'i2'`, s.current(t)) }}}
-	var found Checked
-	p := &plan{Log: s.current(t), overlay: "o", edits: []tidemark.Edit{{From: "i0", To: "i3"}}}
-	if err := s.selfCheck(t.Context(), p, v, &found); err != nil || len(found.Violations) != 1 || found.Violations[0] != "1 of 4 entries that left the view are not in the log" {
+	s.log.DB = &losing{DB: s.DB, lose: func() { s.does(t, `DELETE FROM entries WHERE log = ? AND id = 'i2'`, s.current(t)) }}
+	if found, err := check(s, "i3"); err != nil || len(found.Violations) != 1 || found.Violations[0] != "1 of 4 entries that left the view are not in the log" {
 		t.Errorf("%+v, %v", found, err)
 	}
 }

@@ -54,7 +54,7 @@ type Notice struct {
 	Approvals []tidemark.Question `json:"approvals,omitzero"`
 
 	Room    string         `json:"-"`
-	Checked *Checked       `json:"-"`
+	Checked *room.Checked  `json:"-"`
 	Verdict recall.Verdict `json:"-"`
 	Count   int            `json:"-"`
 

@@ -67,9 +67,6 @@ var beside = hosttest.Neighbour{Names: []string{"agent:main:aunt", "agent:main:z
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := unsoundTables.Open(t.Context(), db); err != nil {
-		t.Fatal(err)
-	}
 	for _, name := range []string{"aunt", "zoe"} {
 		stmts := []tidemark.Stmt{log.CreateStmt(host.Info{ID: name + "-log", Key: tidemark.Key("agent:main:" + name), BaseLog: name + "-base", BaseSeq: 1, Created: time.UnixMilli(5)})}
 		for _, role := range []tidemark.Role{tidemark.User, tidemark.Assistant} {
@@ -114,7 +111,6 @@ INSERT INTO resets(old, key, new, step, reason, at, archive, messages) VALUES
 	('$-older', 'agent:main:$', '$-old', 'move', 'idle', 5, '', 0);
 INSERT INTO outbox(id, key, kind, payload, at) VALUES('archive:agents/main/sessions/$-log.jsonl.gz', 'agent:main:$', 'archive', '{}', 5);
 INSERT INTO due(key, kind, at) VALUES('agent:main:$', 'run', 5), ('agent:main:$', 'reset', 5), ('agent:main:$', 'outbox', 5);
-INSERT INTO unsound(key, overlay, at, act, text) VALUES('agent:main:$', '$-overlay', 9000000000000, 'act', 'theirs');
 `
 
 // plain opens a session beside two others, with whatever of its ports a test does not give.

@@ -82,6 +82,7 @@ func (s *Session) ports() room.Ports {
 		Finding: room.Finding{Stemmer: s.Stemmer, Lineage: s.lineage, Task: s.task, Near: s.nearest, ReadBack: s.readBack, Recalled: s.noteRecall,
 			Stored: s.stored, Gate: func() memory.Gate { return s.settings().Gate }},
 		Records:   s.records(),
+		Checks:    s.checks(),
 		Queue:     s.queue(),
 		Allowance: room.Allowance{Limits: s.setLimits, Offered: s.tools, Account: s.account, Spend: callSpends},
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/tidemark-ai/tidemark/host/hosttest"
 	"github.com/tidemark-ai/tidemark/room"
 	"github.com/tidemark-ai/tidemark/room/search"
+	"github.com/tidemark-ai/tidemark/room/selfcheck"
 	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
@@ -49,7 +50,7 @@ func TestCheckOfStorageDown(t *testing.T) {
 					}
 					return nil
 				}
-				s, err := Open(t.Context(), Config{Key: "agent:main:main", DB: hosttest.DB(t), Blobs: blobs, Agent: silent{}, Settings: Settings{Window: 1 << 20}, Runtime: hosttest.Runtime(t), Rooms: []room.Maker{search.Make}})
+				s, err := Open(t.Context(), Config{Key: "agent:main:main", DB: hosttest.DB(t), Blobs: blobs, Agent: silent{}, Settings: Settings{Window: 1 << 20}, Runtime: hosttest.Runtime(t), Rooms: []room.Maker{search.Make, selfcheck.Make}})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -73,8 +74,9 @@ func TestCheckOfStorageDown(t *testing.T) {
 				if err != nil || len(entries) != 1 {
 					t.Fatal(entries, err)
 				}
-				var c Checked
-				err = s.checkEntry(t.Context(), entries[0], &c)
+				checks, _ := Room[*selfcheck.Room](s)
+				id := entries[0].ID
+				c, err := checks.Check(t.Context(), room.Acted{Log: s.current(t), Overlay: "o", Edits: []tidemark.Edit{{From: id, To: id}}, Messages: []tidemark.Message{tidemark.NewText(tidemark.User, "hi")}})
 				unmade := tc.fail != nil && tc.violations == 0
 				if len(c.Violations) != tc.violations || unmade != (err != nil) {
 					t.Errorf("violations %q, %v", c.Violations, err)

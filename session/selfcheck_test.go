@@ -11,7 +11,9 @@ import (
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/recall"
+	"github.com/tidemark-ai/tidemark/room"
 	"github.com/tidemark-ai/tidemark/room/search"
+	"github.com/tidemark-ai/tidemark/room/selfcheck"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
@@ -43,7 +45,7 @@ func checkedHarness(t *testing.T, strategies ...compaction.Strategy) (*harness, 
 	t.Helper()
 	h := newAlone(t, session.Settings{Window: 6000, Reserve: 2000, Keep: 1000})
 	h.strategies = strategies
-	var all []session.Checked
+	var all []room.Checked
 	h.observe = func(n session.Notice) {
 		if n.Type == session.NoticeChecked {
 			all = append(all, *n.Checked)
@@ -125,7 +127,7 @@ func TestSelfCheckViolations(t *testing.T) {
 					t.Errorf("%s is still in effect", it.Overlay)
 				}
 			}
-			list, err := session.Unsounds(t.Context(), h.db, 10)
+			list, err := selfcheck.Unsounds(t.Context(), h.db, 10)
 			if err != nil || len(list) != len(events) || list[0].Key != h.key || !strings.Contains(list[0].Text, tc.want) {
 				t.Errorf("told to the doctor: %+v, %v", list, err)
 			}
@@ -194,7 +196,7 @@ func TestSelfCheckRepairs(t *testing.T) {
 				t.Errorf("%+v, %v", found, err)
 			}
 			h.exec(`INSERT INTO words(words) VALUES('integrity-check')`)
-			if list, err := session.Unsounds(t.Context(), h.db, 10); err != nil || len(list) != 0 {
+			if list, err := selfcheck.Unsounds(t.Context(), h.db, 10); err != nil || len(list) != 0 {
 				t.Errorf("%v %v", list, err)
 			}
 		})

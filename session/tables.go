@@ -164,15 +164,10 @@ func (s *Session) Info(ctx context.Context) (tidemark.SessionInfo, error) {
 }
 
 // coreTables are those that a database has from their first row on.
-var coreTables = []room.Tables{artifactTables, unsoundTables}
+var coreTables = []room.Tables{artifactTables}
 
 // artifactTables are made with the first large result of a tool.
 var artifactTables = room.Tables{Space: "session_artifacts", Steps: blocks.Tables}
-
-// Tables of what self-checks found. A conversation with nothing to tell has none.
-var unsoundTables = room.Tables{Space: "session_selfcheck", Steps: []string{
-	`CREATE TABLE unsound(n INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL, overlay TEXT NOT NULL, at INTEGER NOT NULL, act TEXT NOT NULL, text TEXT NOT NULL)`,
-}}
 
 // mustJSON encodes values of ours, which always encode.
 func mustJSON(v any) string { return room.JSON(v) }

@@ -24,6 +24,7 @@ import (
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/host/native"
 	"github.com/tidemark-ai/tidemark/provider"
+	"github.com/tidemark-ai/tidemark/room/selfcheck"
 	"github.com/tidemark-ai/tidemark/room/vectors"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/setup"
@@ -391,7 +392,7 @@ func (d *doctor) clock() {
 // unsound tells of compactions that their self-check took back.
 func (d *doctor) unsound(ctx context.Context, db tidemark.DB) error {
 	const most, old = 3, 30 * 24 * time.Hour
-	list, err := session.Unsounds(ctx, db, most)
+	list, err := selfcheck.Unsounds(ctx, db, most)
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/tidemark-ai/tidemark/cmd/cli"
 	"github.com/tidemark-ai/tidemark/config"
 	"github.com/tidemark-ai/tidemark/host/hosttest"
-	"github.com/tidemark-ai/tidemark/session"
+	"github.com/tidemark-ai/tidemark/room/selfcheck"
 )
 
 // TestDoctorUnsound: compactions that were taken back are told, those of long ago are not.
@@ -31,7 +31,7 @@ func TestDoctorUnsound(t *testing.T) {
 	if err := db.Tx(t.Context(), stmts); err != nil {
 		t.Fatal(err)
 	}
-	if list, err := session.Unsounds(t.Context(), db, 9); err != nil || len(list) != 2 {
+	if list, err := selfcheck.Unsounds(t.Context(), db, 9); err != nil || len(list) != 2 {
 		t.Fatalf("%v, %v", list, err)
 	}
 	if err := d.unsound(t.Context(), db); err != nil || len(d.found) != 1 || !strings.Contains(d.found[0].Text, "entry y cannot be read") {
