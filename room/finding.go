@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/memory"
 	"github.com/tidemark-ai/tidemark/recall"
 )
@@ -12,10 +13,10 @@ import (
 type Finding struct {
 	Stemmer *recall.Stemmer // makes the words of the index
 	// Lineage returns what may be looked into; own leaves out what the logs continue.
-	Lineage func(ctx context.Context, own bool) (*Lineage, error)
+	Lineage func(ctx context.Context, own bool) (*host.Lineage, error)
 	// Task is what the conversation works on, see Marker, and Near what another room finds, see Finder.
 	Task func(ctx context.Context) (recall.Task, error)
-	Near func(ctx context.Context, query string, in *Lineage) (near map[int64]recall.Stand, told string)
+	Near func(ctx context.Context, query string, in *host.Lineage) (near map[int64]recall.Stand, told string)
 	// ReadBack answers a call that names what it wants to read again.
 	ReadBack func(ctx context.Context, b Back) (tidemark.Block, error)
 	// Recalled tells who listens how a recall went, see Recaller.

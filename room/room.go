@@ -438,7 +438,7 @@ type Compactor interface {
 
 // Finder is a room that finds messages by more than their words, by position. told says how that went, for who asked.
 type Finder interface {
-	Near(ctx context.Context, query string, in *Lineage) (near map[int64]recall.Stand, told string)
+	Near(ctx context.Context, query string, in *host.Lineage) (near map[int64]recall.Stand, told string)
 }
 
 // MaxNear bounds the messages that a Finder adds to those that words find.

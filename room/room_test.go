@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/host/hosttest"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/recall"
@@ -162,10 +163,10 @@ func TestPinsOf(t *testing.T) {
 
 // TestHomes: what is found stands under the sessions that a conversation may look into, or its own alone where that is all.
 func TestHomes(t *testing.T) {
-	l := &Lineage{Key: "a", Keys: []string{"a", "b"}}
+	l := &host.Lineage{Key: "a", Keys: []string{"a", "b"}}
 	for single, want := range map[bool][]string{false: {"a", "b"}, true: {"a"}} {
 		l.Single = single
-		found, skipped := l.Homes()
+		found, skipped := Homes(l)
 		for i, key := range want {
 			if len(found) != len(want) || len(skipped) != len(want) || found[i] != recall.Home(tidemark.Key(key)) || skipped[i] != recall.SkippedHome(tidemark.Key(key)) {
 				t.Errorf("single %v: %q and %q", single, found, skipped)

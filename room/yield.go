@@ -41,6 +41,3 @@ func PageOf(skeletons []tidemark.Skeleton) []int64 {
 	}
 	return seqs
 }
-
-// LogEnd is behind every position of a log.
-const LogEnd int64 = 1 << 53

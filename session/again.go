@@ -73,7 +73,7 @@ func (s *Session) summarizeAgain(ctx context.Context, r *run, overlay tidemark.E
 
 // viewWithout computes the view as if an overlay had been lifted.
 func (s *Session) viewWithout(ctx context.Context, log string, overlay tidemark.EntryID) (View, error) {
-	marks, err := s.overlays(ctx, log, 0)
+	marks, err := s.lineage.Overlays(ctx, log, 0)
 	if err != nil {
 		return View{}, err
 	}

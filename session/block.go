@@ -16,7 +16,7 @@ func (s *Session) entry(ctx context.Context, id tidemark.EntryID) (tidemark.Mess
 	if err != nil {
 		return tidemark.Message{}, err
 	}
-	ours, err := s.reaches(ctx, e)
+	ours, err := s.lineage.Reaches(ctx, e)
 	if err != nil || !ours || e.Kind != tidemark.KindMessage {
 		return tidemark.Message{}, errors.Join(err, fmt.Errorf("entry %s: %w", id, tidemark.ErrNotFound)) // of another conversation
 	}

@@ -8,12 +8,13 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/host"
+	"github.com/tidemark-ai/tidemark/lineage"
 )
 
 // reading is what this life keeps of what it read, so as not to read it again.
 type reading struct {
 	laid    atomic.Pointer[edits] // what is shown of overlays, as far as they were read
-	descent descent               // what the session continues, as a branch
+	lineage lineage.Lineage       // what the session continues, as a branch
 }
 
 // edits is what overlays put in the place of messages, resolved to positions.
@@ -36,13 +37,13 @@ func (s *Session) standingEdits(ctx context.Context, log string) (edits, error) 
 	if l := s.laid.Load(); l != nil && l.log == log {
 		known = *l
 	}
-	marks, err := s.overlays(ctx, log, known.newest)
+	marks, err := s.lineage.Overlays(ctx, log, known.newest)
 	if err != nil || len(marks) == 0 && known.newest > 0 {
 		return known, err
 	}
 	if known.newest > 0 && slices.ContainsFunc(marks, func(m host.Mark) bool { return len(m.Overlay.Lifts) > 0 }) {
 		known = edits{}
-		if marks, err = s.overlays(ctx, log, 0); err != nil {
+		if marks, err = s.lineage.Overlays(ctx, log, 0); err != nil {
 			return known, err
 		}
 	}

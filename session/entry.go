@@ -22,7 +22,7 @@ func (s *Session) Entry(ctx context.Context, id tidemark.EntryID) (tidemark.Entr
 	}
 	ours := i.Key.Root() == s.Key.Root()
 	if !ours { // what an archive brought may stand where this store had it
-		if ours, err = s.reaches(ctx, e); err != nil {
+		if ours, err = s.lineage.Reaches(ctx, e); err != nil {
 			return tidemark.Entry{}, err
 		}
 	}

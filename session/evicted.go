@@ -123,7 +123,7 @@ func ofPerson(it compaction.Item) bool { return it.Source == tidemark.FromPerson
 // as it was before: what left it earlier has a row of its own. Of a lifted one these are what a wider overlay of that
 // time still hides, whose own row reads only what it took itself.
 func (s *Session) evicted(ctx context.Context, log string, overlay tidemark.EntryID, behind int64) (v View, items []compaction.Item, err error) {
-	marks, err := s.overlays(ctx, log, 0)
+	marks, err := s.lineage.Overlays(ctx, log, 0)
 	if err != nil {
 		return v, nil, err
 	}
@@ -192,7 +192,7 @@ func beforeLift(marks []host.Mark, overlay tidemark.EntryID) []host.Mark {
 // rereadStmts make what was ever lifted in a log due to be read: to lift a lift takes it out of the view again, and
 // its row may be gone. What was read before gives facts of the same ids, which are kept once.
 func (s *Session) rereadStmts(ctx context.Context, log string) ([]tidemark.Stmt, error) {
-	marks, err := s.overlays(ctx, log, 0)
+	marks, err := s.lineage.Overlays(ctx, log, 0)
 	var stmts []tidemark.Stmt
 	for _, m := range marks {
 		for _, id := range m.Overlay.Lifts {
@@ -212,7 +212,7 @@ func (s *Session) evictedAt(ctx context.Context, id tidemark.EntryID) (time.Time
 	if err != nil {
 		return time.Time{}, err
 	}
-	marks, err := s.overlays(ctx, h.Log, 0)
+	marks, err := s.lineage.Overlays(ctx, h.Log, 0)
 	if err != nil {
 		return time.Time{}, err
 	}

@@ -137,7 +137,7 @@ func (s *Session) Acts(ctx context.Context, before int64, limit int) ([]tidemark
 	if err != nil {
 		return nil, err
 	}
-	bases, err := s.bases(ctx, h.Log)
+	bases, err := s.lineage.Bases(ctx, h.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -190,14 +190,14 @@ func (s *Session) Undo(ctx context.Context, overlay tidemark.EntryID) (changed b
 	if err != nil {
 		return false, err
 	}
-	ours, err := s.ofHistory(ctx, h.Log, e)
+	ours, err := s.lineage.OfHistory(ctx, h.Log, e)
 	if err != nil {
 		return false, err
 	}
 	if !ours || e.Kind != tidemark.KindOverlay {
 		return false, fmt.Errorf("overlay %s of this session: %w", overlay, tidemark.ErrNotFound)
 	}
-	marks, err := s.overlays(ctx, h.Log, e.Seq-1)
+	marks, err := s.lineage.Overlays(ctx, h.Log, e.Seq-1)
 	if err != nil {
 		return false, err
 	}

@@ -62,7 +62,7 @@ func TestEntriesPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.exec(`UPDATE logs SET base_log = ?, base_seq = 5 WHERE id = ?`, main, h.Log)
-	side.forget()
+	side.lineage.Forget()
 	r.runs(r.eventStmt(h.Log, tidemark.Event{Type: "notice"})) // 7
 	for _, row := range []struct {
 		before int64
@@ -111,7 +111,7 @@ func TestEntryIsOurs(t *testing.T) {
 		t.Errorf("an event as a message: %v", err)
 	}
 	r.exec(`UPDATE logs SET base_log = ?, base_seq = ? WHERE id = ?`, before.Log, before.Seq, r.current())
-	r.forget()
+	r.lineage.Forget()
 	if got, err := r.Entry(t.Context(), before.ID); err != nil || got.ID != before.ID {
 		t.Errorf("what it continues: %+v, %v", got, err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/archive"
+	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/room"
 	"github.com/tidemark-ai/tidemark/snapshot"
 )
@@ -146,10 +147,10 @@ func TestHeldMove(t *testing.T) {
 	if got := s.reads(t, `SELECT state, log = 'moved' FROM runs WHERE key = ? ORDER BY id = 'r0', id LIMIT 9`, string(s.Key)); got != "done 1, done 0" {
 		t.Errorf("its runs are %q", got)
 	}
-	if got := s.reads(t, `SELECT kind, at, data FROM due WHERE key = ? ORDER BY kind LIMIT 9`, string(s.Key)); got != fmt.Sprint("index 1700000060000 ", room.LogEnd, ", outbox 1700000060000 ") {
+	if got := s.reads(t, `SELECT kind, at, data FROM due WHERE key = ? ORDER BY kind LIMIT 9`, string(s.Key)); got != fmt.Sprint("index 1700000060000 ", host.LogEnd, ", outbox 1700000060000 ") {
 		t.Errorf("due is %q", got)
 	}
-	if l := s.descent.lineage.Load(); l != nil || first == nil || s.Working() {
+	if l, err := s.lineage.Reach(ctx); err != nil || l == first || first == nil || s.Working() {
 		t.Errorf("what it continued is known still: %+v", l)
 	}
 	if got := s.reads(t, `SELECT log FROM heads WHERE key = 'agent:main:twin' LIMIT 1`); got != old {
@@ -182,9 +183,9 @@ func TestHeldMove(t *testing.T) {
 }
 
 // looked has a session read what it continues, so that it knows of it.
-func (s *Session) looked(t *testing.T) *room.Lineage {
+func (s *Session) looked(t *testing.T) *host.Lineage {
 	t.Helper()
-	l, err := s.reach(t.Context())
+	l, err := s.lineage.Reach(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

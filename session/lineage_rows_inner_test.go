@@ -12,6 +12,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/host"
+	"github.com/tidemark-ai/tidemark/lineage"
 	"github.com/tidemark-ai/tidemark/room"
 )
 
@@ -53,45 +54,45 @@ func branched(t *testing.T, c Config) (s *Session, at map[string]int64) {
 func TestLineageOfABranch(t *testing.T) {
 	s, at := branched(t, Config{})
 	ctx, first := t.Context(), s.current(t)
-	l, err := s.reach(ctx)
+	l, err := s.lineage.Reach(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]int64{first: room.LogEnd, "own": room.LogEnd, "base": at["base2"], "older": at["base2"]}
+	want := map[string]int64{first: host.LogEnd, "own": host.LogEnd, "base": at["base2"], "older": at["base2"]}
 	if !maps.Equal(l.UpTo, want) || !maps.Equal(l.Own, map[string]bool{first: true, "own": true}) || !slices.Equal(l.Keys, []string{"agent:main:main", "agent:main:root"}) || l.Single || l.Key != s.Key || l.Logs != mustJSON(want) || len(l.Ends) != 2 {
 		t.Errorf("it reaches %+v", l)
 	}
 	for name, may := range map[string]bool{"own0": true, "own1": true, "base0": true, "base2": true, "base3": false, "older1": true, "newer0": false, "leaf0": false} {
 		log := strings.TrimRight(name, "0123456789")
-		if got, err := s.reaches(ctx, tidemark.Entry{Log: log, Seq: at[name]}); got != may || err != nil {
+		if got, err := s.lineage.Reaches(ctx, tidemark.Entry{Log: log, Seq: at[name]}); got != may || err != nil {
 			t.Errorf("it reaches %s: %v, %v", name, got, err)
 		}
 		history := map[string]bool{"own0": true, "own1": true, "base0": true, "base2": true}[name]
-		if got, err := s.ofHistory(ctx, "own", tidemark.Entry{Log: log, Seq: at[name]}); got != history || err != nil {
+		if got, err := s.lineage.OfHistory(ctx, "own", tidemark.Entry{Log: log, Seq: at[name]}); got != history || err != nil {
 			t.Errorf("%s is of its history: %v, %v", name, got, err)
 		}
 	}
-	if got, err := s.reach(ctx); got != l || err != nil {
+	if got, err := s.lineage.Reach(ctx); got != l || err != nil {
 		t.Errorf("it is read again, %v", err)
 	}
-	s.forget()
-	if got, err := s.reach(ctx); got == l || err != nil {
+	s.lineage.Forget()
+	if got, err := s.lineage.Reach(ctx); got == l || err != nil {
 		t.Errorf("it is not read anew behind a reset, %v", err)
 	}
-	if got, err := s.lineage(ctx, true); err != nil || !got.Single || !slices.Equal(got.Keys, []string{"agent:main:main"}) {
+	if got, err := s.lineage.For(ctx, true); err != nil || !got.Single || !slices.Equal(got.Keys, []string{"agent:main:main"}) {
 		t.Errorf("its own is %+v, %v", got, err)
 	}
-	if got, err := s.lineage(ctx, false); err != nil || got.Single {
+	if got, err := s.lineage.For(ctx, false); err != nil || got.Single {
 		t.Errorf("all of it is %+v, %v", got, err)
 	}
 	for log, want := range map[string][]string{"own": {"base", "own"}, "leaf": {"base", "leaf", "own"}, "base": {"base"}, "astray": {"astray", "gone"}, "": nil} {
-		got, err := s.segments(ctx, log)
+		got, err := s.lineage.Segments(ctx, log)
 		if names := slices.Sorted(maps.Keys(got)); err != nil || !slices.Equal(names, want) {
 			t.Errorf("%s and what it continues: %q, %v", log, names, err)
 		}
 	}
 	for log, want := range map[string]string{"own": "base", "leaf": "own base", "base": ""} {
-		list, err := s.bases(ctx, log)
+		list, err := s.lineage.Bases(ctx, log)
 		var names []string
 		for _, b := range list {
 			names = append(names, b.Log)
@@ -105,21 +106,21 @@ func TestLineageOfABranch(t *testing.T) {
 // TestLineageAlone: a conversation that continues none looks into its own logs, and a client's into all of its tracks.
 func TestLineageAlone(t *testing.T) {
 	s, _ := plain(t, Config{})
-	l, err := s.reach(t.Context())
+	l, err := s.lineage.Reach(t.Context())
 	if err != nil || !l.Single || len(l.UpTo) > 0 {
 		t.Errorf("it reaches %+v, %v", l, err)
 	}
 	for log, want := range map[string]bool{s.current(t): true, "aunt-log": false} {
-		if got, err := s.reaches(t.Context(), tidemark.Entry{Log: log, Seq: 1}); got != want || err != nil {
+		if got, err := s.lineage.Reaches(t.Context(), tidemark.Entry{Log: log, Seq: 1}); got != want || err != nil {
 			t.Errorf("it reaches %s: %v, %v", log, got, err)
 		}
 	}
-	if _, err := s.reaches(t.Context(), tidemark.Entry{Log: "gone"}); !errors.Is(err, tidemark.ErrNotFound) {
+	if _, err := s.lineage.Reaches(t.Context(), tidemark.Entry{Log: "gone"}); !errors.Is(err, tidemark.ErrNotFound) {
 		t.Errorf("a log that is gone: %v", err)
 	}
 	const root = "agent:main:proxy:dm:0123456789abcdef0123456789abcdef"
 	for key, want := range map[tidemark.Key]string{root: root + " " + root + "#~", root + "#t2": root + "#t2 " + root + "#t2", "agent:main:main": "agent:main:main agent:main:main"} {
-		if got := fmt.Sprintf("%s %s", ends(key)...); got != want {
+		if got := fmt.Sprintf("%s %s", lineage.Ends(key)...); got != want {
 			t.Errorf("the ends of %s are %s", key, got)
 		}
 	}
@@ -127,15 +128,15 @@ func TestLineageAlone(t *testing.T) {
 	for id, key := range map[string]tidemark.Key{"track": root + "#t2", "other": "agent:main:proxy:dm:f"} {
 		c.does(t, `INSERT INTO logs(id, key, base_log, base_seq, created) VALUES(?, ?, 'x', 1, 1)`, id, string(key))
 	}
-	if l, err := c.reach(t.Context()); err != nil || !l.Single {
+	if l, err := c.lineage.Reach(t.Context()); err != nil || !l.Single {
 		t.Errorf("a client's reaches %+v, %v", l, err)
 	}
 	for log, want := range map[string]bool{c.current(t): true, "track": true, "other": false} {
-		if got, err := c.reaches(t.Context(), tidemark.Entry{Log: log}); got != want || err != nil {
+		if got, err := c.lineage.Reaches(t.Context(), tidemark.Entry{Log: log}); got != want || err != nil {
 			t.Errorf("a client's reaches %s: %v, %v", log, got, err)
 		}
 	}
-	if list, err := c.bases(t.Context(), "track"); list != nil || err != nil {
+	if list, err := c.lineage.Bases(t.Context(), "track"); list != nil || err != nil {
 		t.Errorf("a track continues %+v, %v", list, err)
 	}
 }
@@ -218,7 +219,7 @@ func TestOverlaysOfABranch(t *testing.T) {
 		until int64
 		want  string
 	}{{"own", 0, 1 << 40, "one two"}, {"own", one, 0, "two"}, {"own", 0, two, "one two"}, {"own", 0, two - 1, "one"}, {"base", 0, 1 << 40, "since later"}, {"leaf", 0, 1 << 40, ""}, {"again", 0, 1 << 40, "since three"}, {"again", since, 0, "three"}, {"again", 0, since, "since"}, {"again", 0, since - 1, ""}} {
-		marks, err := s.overlays(t.Context(), c.log, c.after)
+		marks, err := s.lineage.Overlays(t.Context(), c.log, c.after)
 		if c.after == 0 {
 			marks, err = s.overlaysTo(t.Context(), c.log, c.until)
 		}
@@ -274,7 +275,7 @@ func TestWeighAt(t *testing.T) {
 	if hideBehind(&l, 0); len(l.Hidden) > 0 {
 		t.Errorf("hidden is %+v", l.Hidden)
 	}
-	if hideBehind(&l, 7); !slices.Equal(l.Hidden, []compaction.Span{{From: 8, To: room.LogEnd}}) {
+	if hideBehind(&l, 7); !slices.Equal(l.Hidden, []compaction.Span{{From: 8, To: host.LogEnd}}) {
 		t.Errorf("hidden is %+v", l.Hidden)
 	}
 }

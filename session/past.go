@@ -78,12 +78,12 @@ func (h held) Move(ctx context.Context, i tidemark.SessionInfo, from room.Place,
 		tidemark.Stmt{SQL: `UPDATE runs SET log = ? WHERE id = ?`, Args: []any{i.ID, h.r.ID}, Want: 1},
 		tidemark.Stmt{SQL: `UPDATE heads SET log = ?, title = CASE title WHEN '' THEN ? ELSE title END, active = ?, messages = ?, context = ?, prompt = '' WHERE key = ? AND log = ?`,
 			Args: []any{i.ID, clip.Bytes(i.Title, maxTitle), i.UpdatedAt.UnixMilli(), i.Messages, int64(i.ContextTokens), string(s.Key), h.r.Log}, Want: 1},
-		s.dueStmt(room.DueIndex, i.UpdatedAt, fmt.Sprint(room.LogEnd)))
+		s.dueStmt(room.DueIndex, i.UpdatedAt, fmt.Sprint(host.LogEnd)))
 	if err := s.step(ctx, h.r, stateDone, append(append(all, stmts...), s.endStmts(outboxRetry)...)...); err != nil {
 		return err
 	}
 	h.r.Log = i.ID
-	s.forget()
+	s.lineage.Forget()
 	if r, ok := Room[room.Indexer](s); ok {
 		r.Came()
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/paging"
 	"github.com/tidemark-ai/tidemark/recall"
 	"github.com/tidemark-ai/tidemark/room"
@@ -75,7 +76,7 @@ func (s *Session) readBack(ctx context.Context, b room.Back) (_ tidemark.Block, 
 }
 
 // nearest asks the room that finds by more than words; none when there is none.
-func (s *Session) nearest(ctx context.Context, query string, in *room.Lineage) (near map[int64]recall.Stand, told string) {
+func (s *Session) nearest(ctx context.Context, query string, in *host.Lineage) (near map[int64]recall.Stand, told string) {
 	if r, ok := Room[room.Finder](s); ok {
 		return r.Near(ctx, query, in)
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/tidemark-ai/tidemark/archive"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/room"
 )
 
 // part is a stretch of a log that stands in the archive.
@@ -21,11 +20,11 @@ type part struct {
 // parts returns the archive parts of a history, in order. A branch has those of what it continues, but not one that
 // reaches over the place where it began, nor one that was written later: that of its history it archives itself.
 func (s *Session) parts(ctx context.Context, log string) ([]part, error) {
-	bases, err := s.bases(ctx, log)
+	bases, err := s.lineage.Bases(ctx, log)
 	if err != nil {
 		return nil, err
 	}
-	all := append([]host.Segment{{Log: log, To: room.LogEnd}}, bases...)
+	all := append([]host.Segment{{Log: log, To: host.LogEnd}}, bases...)
 	var out []part
 	for i, b := range slices.Backward(all) {
 		if i < len(all)-1 { // it continues another

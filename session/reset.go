@@ -360,7 +360,7 @@ func (s *Session) move(ctx context.Context, r *run, x *resetting) error {
 		return fmt.Errorf("move to the new session: %w", err)
 	}
 	r.Log = x.New
-	s.forget()
+	s.lineage.Forget()
 	s.hub.send(Notice{Type: NoticeEvent, Run: r.ID, Event: &event})
 	s.teller().Dispatch()
 	s.closeRooms(ctx)

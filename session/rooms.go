@@ -41,7 +41,7 @@ func (s *Session) ports() room.Ports {
 				h, err := s.head(ctx)
 				return h.Log, err
 			},
-			Segments: s.segments, Reaches: s.reaches, Logs: s.Logs, Settled: func(ctx context.Context) (int64, error) { return leaver(s).Settled(ctx) }, Texts: s.findable, Entry: s.entry, Messages: s.messages, Info: s.Info, Words: s.wordy, MarksOf: s.marksOf,
+			Segments: s.lineage.Segments, Reaches: s.lineage.Reaches, Logs: s.Logs, Settled: func(ctx context.Context) (int64, error) { return leaver(s).Settled(ctx) }, Texts: s.findable, Entry: s.entry, Messages: s.messages, Info: s.Info, Words: s.wordy, MarksOf: s.marksOf,
 			Announce: func(ctx context.Context, log string, e tidemark.Event, stmts ...tidemark.Stmt) error {
 				if err := s.DB.Tx(ctx, append([]tidemark.Stmt{s.eventStmt(log, e)}, stmts...)); err != nil {
 					return err
@@ -79,7 +79,7 @@ func (s *Session) ports() room.Ports {
 			Keep: func(ctx context.Context, m tidemark.Message) (tidemark.Message, []tidemark.Stmt, error) {
 				return s.blocks.Compress(ctx, m, s.settings().ArtifactChars)
 			}}, Toolbox: s.Tools,
-		Finding: room.Finding{Stemmer: s.Stemmer, Lineage: s.lineage, Task: s.task, Near: s.nearest, ReadBack: s.readBack, Recalled: s.noteRecall,
+		Finding: room.Finding{Stemmer: s.Stemmer, Lineage: s.lineage.For, Task: s.task, Near: s.nearest, ReadBack: s.readBack, Recalled: s.noteRecall,
 			Stored: s.stored, Gate: func() memory.Gate { return s.settings().Gate }},
 		Records:   s.records(),
 		Checks:    s.checks(),

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/recall"
 	"github.com/tidemark-ai/tidemark/room"
 )
@@ -194,7 +195,7 @@ func TestWithoutRooms(t *testing.T) {
 	decided, bad := skipper(s).DecideStmts(ctx, "r", "log", tidemark.Entry{})
 	settled, worse := leaver(s).Settled(ctx)
 	count, worst := leaver(s).Count(ctx)
-	if held != nil || err != nil || decided != nil || bad != nil || settled != room.LogEnd || worse != nil || count != 0 || worst != nil || skipper(s).Again(ctx, "r") != nil {
+	if held != nil || err != nil || decided != nil || bad != nil || settled != host.LogEnd || worse != nil || count != 0 || worst != nil || skipper(s).Again(ctx, "r") != nil {
 		t.Errorf("held %v, decided %v, settled %d, %d skipped", held, decided, settled, count)
 	}
 	if a, err := s.answerFirst(ctx, &run{}, []call{{}}); a != nil || err != nil {

@@ -156,6 +156,7 @@ func Open(life context.Context, c Config) (*Session, error) {
 		Open:  func(ctx context.Context) error { return s.made.Open(ctx, artifactTables) },
 		There: func(ctx context.Context) (bool, error) { return s.made.Has(ctx, artifactTables) }}
 	s.hub.observe = c.Observe
+	s.lineage.Key, s.lineage.DB, s.lineage.Log = c.Key, c.DB, log
 	for _, r := range c.Rooms {
 		made := r(s.ports())
 		s.rooms = append(s.rooms, made)

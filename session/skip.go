@@ -6,6 +6,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/memory"
 	"github.com/tidemark-ai/tidemark/room"
@@ -54,7 +55,7 @@ func (keepsAll) Skipped(context.Context, int64, int64) (map[int64]bool, error) {
 	return nil, nil
 }
 func (keepsAll) Count(context.Context) (int, error)     { return 0, nil }
-func (keepsAll) Settled(context.Context) (int64, error) { return room.LogEnd, nil }
+func (keepsAll) Settled(context.Context) (int64, error) { return host.LogEnd, nil }
 
 // findable gives those of some messages to use that recall finds, each with its text or the beginning of a long one.
 func (s *Session) findable(ctx context.Context, seqs []int64, use func(e tidemark.Entry, text string)) error {

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/cleanup"
 	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/lineage"
 	"github.com/tidemark-ai/tidemark/room"
 	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
@@ -169,22 +169,6 @@ func TestTagsOfAReply(t *testing.T) {
 	}
 }
 
-// TestMainTrack: of the histories of a client the longest stands for all, of equals the newest, of those the last.
-func TestMainTrack(t *testing.T) {
-	at := func(messages int, sec int64) Track { return Track{Messages: messages, Active: time.Unix(sec, 0)} }
-	for name, c := range map[string]struct {
-		list []Track
-		want int
-	}{
-		"none": {nil, -1}, "one": {[]Track{at(0, 1)}, 0}, "the longest": {[]Track{at(3, 1), at(5, 1), at(4, 9)}, 1}, "the first is": {[]Track{at(5, 1), at(3, 9)}, 0},
-		"the newer of equals": {[]Track{at(3, 5), at(3, 4)}, 0}, "the newer, behind": {[]Track{at(3, 4), at(3, 5)}, 1}, "as new": {[]Track{at(3, 4), at(3, 4)}, 1},
-	} {
-		if got := mainTrack(c.list); got != c.want {
-			t.Errorf("%s: %d", name, got)
-		}
-	}
-}
-
 // TestTracksAreRows: each track has the messages of its whole history, and its own usage; the row of the conversation has what the main one
 // says and what all of them cost, and is as new as the newest. A title that a person gave stays.
 func TestTracksAreRows(t *testing.T) {
@@ -247,7 +231,7 @@ func TestTracksAreRows(t *testing.T) {
 		t.Errorf("the row of a track is %+v, %v", info, err)
 	}
 	s.does(t, `UPDATE heads SET usage = '{' WHERE key = ?`, string(root+"#t2"))
-	if _, err := Tracks(t.Context(), s.DB, root); err == nil || !strings.Contains(err.Error(), "#t2: usage") || errors.Is(err, tidemark.ErrNotFound) {
+	if _, err := lineage.Tracks(t.Context(), s.DB, root); err == nil || !strings.Contains(err.Error(), "#t2: usage") || errors.Is(err, tidemark.ErrNotFound) {
 		t.Errorf("a track that cannot be read: %v", err)
 	}
 }

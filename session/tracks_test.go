@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/lineage"
 	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/session"
 )
@@ -119,7 +120,7 @@ func TestNoTracks(t *testing.T) {
 	if key, list, err := h.Session.Tracks(t.Context()); key != "" || list != nil || err != nil {
 		t.Errorf("%q %v %v", key, list, err)
 	}
-	if list, err := session.Tracks(context.Background(), h.db, "agent:main:proxy:dm:none"); len(list) != 0 || err != nil {
+	if list, err := lineage.Tracks(context.Background(), h.db, "agent:main:proxy:dm:none"); len(list) != 0 || err != nil {
 		t.Errorf("%v %v", list, err)
 	}
 }

@@ -9,12 +9,11 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/host"
-	"github.com/tidemark-ai/tidemark/room"
 )
 
 // overlaysTo returns the overlays of a history up to a position, in order.
 func (s *Session) overlaysTo(ctx context.Context, log string, until int64) ([]host.Mark, error) {
-	marks, err := s.overlays(ctx, log, 0)
+	marks, err := s.lineage.Overlays(ctx, log, 0)
 	return slices.DeleteFunc(marks, func(m host.Mark) bool { return m.Seq > until }), err
 }
 
@@ -118,6 +117,6 @@ func (s *Session) weighAt(ctx context.Context, log string, upTo int64, check boo
 // hideBehind has a layout show nothing behind a position.
 func hideBehind(l *compaction.Layout, until int64) {
 	if until > 0 {
-		l.Hidden = append(l.Hidden, compaction.Span{From: until + 1, To: room.LogEnd})
+		l.Hidden = append(l.Hidden, compaction.Span{From: until + 1, To: host.LogEnd})
 	}
 }

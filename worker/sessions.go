@@ -5,6 +5,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/lineage"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -41,7 +42,7 @@ type wireSession struct {
 	Reserve  tidemark.Tokens  `json:"reserve"`
 	Keep     tidemark.Tokens  `json:"keep"`
 	Track    tidemark.Key     `json:"track,omitempty"`  // of a client's conversation, the one that is shown for this key
-	Tracks   []session.Track  `json:"tracks,omitempty"` // all there are, the oldest first
+	Tracks   []lineage.Track  `json:"tracks,omitempty"` // all there are, the oldest first
 }
 
 func getSession(c *request, s *session.Session) (any, error) {

@@ -4,19 +4,20 @@ import (
 	"fmt"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/lineage"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
 // track reads a path that names a track of a client's conversation. The root's own key means the main one.
 func (c *request) track() (key tidemark.Key, ok bool) {
 	key, err := tidemark.ParseKey(c.r.PathValue("key"))
-	return key, err == nil && session.Tracked(key) && key != key.Root()
+	return key, err == nil && lineage.Tracked(key) && key != key.Root()
 }
 
 // shown returns the session whose history is shown for the path: of the root of a client's conversation its main track,
 // for any other key that one itself.
 func (c *request) shown() (*session.Session, error) {
-	if key, ok := c.track(); ok && key == key.Root()+session.FirstTrack {
+	if key, ok := c.track(); ok && key == key.Root()+lineage.FirstTrack {
 		return c.rooted()
 	}
 	s, err := c.session(false)
@@ -24,7 +25,7 @@ func (c *request) shown() (*session.Session, error) {
 		return nil, err
 	}
 	key, _, err := s.Tracks(c.r.Context())
-	if err != nil || key == "" || key == s.Key || key == s.Key+session.FirstTrack {
+	if err != nil || key == "" || key == s.Key || key == s.Key+lineage.FirstTrack {
 		return s, err
 	}
 	if s, err = c.Actors.Session(c.r.Context(), key, false); err != nil {
@@ -39,7 +40,7 @@ func (c *request) set() (*session.Session, error) {
 	switch {
 	case !ok:
 		return c.session(true)
-	case key == key.Root()+session.FirstTrack:
+	case key == key.Root()+lineage.FirstTrack:
 		return c.rooted()
 	}
 	return c.session(false)
@@ -61,7 +62,7 @@ func (c *request) rooted() (*session.Session, error) {
 
 // rowOf returns what there is to tell of the session that the path names, where that is a track of the track alone, and
 // the tracks beside it.
-func (c *request) rowOf(s *session.Session) (info tidemark.SessionInfo, shown tidemark.Key, list []session.Track, err error) {
+func (c *request) rowOf(s *session.Session) (info tidemark.SessionInfo, shown tidemark.Key, list []lineage.Track, err error) {
 	if info, err = s.Info(c.r.Context()); err != nil {
 		return info, "", nil, err
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/tidemark-ai/tidemark/cmd/node"
 	"github.com/tidemark-ai/tidemark/host/native"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/session"
+	"github.com/tidemark-ai/tidemark/lineage"
 )
 
 // ask sends a request and shows what is answered; --json prints it as it came. in may be nil.
@@ -214,7 +214,7 @@ func servedPlain(do func(context.Context, *cli.Main, *client) error) cli.Run {
 // isProxied reports the key of a conversation whose client keeps the history itself, or of a track of it.
 func isProxied(key string) bool {
 	k, err := tidemark.ParseKey(keyOfTrack(key))
-	return err == nil && session.Tracked(k)
+	return err == nil && lineage.Tracked(k)
 }
 
 // keyOfTrack is the key of the conversation that a track is of.
@@ -224,12 +224,12 @@ func keyOfTrack(key string) string {
 }
 
 // tracksOf lists the tracks of a proxied conversation; of any other key there are none.
-func tracksOf(ctx context.Context, c *client, key string) ([]session.Track, error) {
+func tracksOf(ctx context.Context, c *client, key string) ([]lineage.Track, error) {
 	if !isProxied(key) {
 		return nil, nil
 	}
 	var info struct {
-		Tracks []session.Track `json:"tracks"`
+		Tracks []lineage.Track `json:"tracks"`
 	}
 	err := c.Get(ctx, cli.SessionPath(keyOfTrack(key), ""), &info)
 	return info.Tracks, err
@@ -243,8 +243,8 @@ func onTrack(ctx context.Context, m *cli.Main, c *client, key string) {
 }
 
 // tellTrack says which of some tracks a key means.
-func tellTrack(key string, list []session.Track) string {
-	longest := slices.IndexFunc(list, func(t session.Track) bool { return t.Main })
+func tellTrack(key string, list []lineage.Track) string {
+	longest := slices.IndexFunc(list, func(t lineage.Track) bool { return t.Main })
 	name := func(key string) string {
 		_, n, _ := strings.Cut(key, "#t")
 		return "track " + n
@@ -284,7 +284,7 @@ func tellTracks(ctx context.Context, m *cli.Main, c *client, key string) {
 }
 
 // ownKey names a track and no other.
-func ownKey(t session.Track) string {
+func ownKey(t lineage.Track) string {
 	if key := string(t.Key); key != keyOfTrack(key) {
 		return key
 	}

@@ -35,6 +35,8 @@ const (
 // borrowers are the packages whose statements name tables of another one, which is the owner because it creates them.
 var borrowers = map[string]string{
 	"session host":           "its own rows are joined to the entries of the log in one statement",
+	"lineage host":           "what a log continues is a row of the log, and how long a history is its entries tell",
+	"lineage session":        "a track of a client's conversation is a row of heads",
 	"room/task host":         "its revisions are entries of the log",
 	"room/episodes host":     "when an episode began is when its entries were logged",
 	"room/sittings host":     "what was said in a sitting is entries of the log",

@@ -37,7 +37,7 @@ func TestAnswersOfAnEpisode(t *testing.T) {
 			}
 		},
 	}}
-	got, err := s.textOf(t.Context(), "log", episodes.Episode{From: episodes.Place{Seq: 1, Block: 1}, To: episodes.Place{Seq: 1, Block: 2}}, room.LogEnd, 0)
+	got, err := s.textOf(t.Context(), "log", episodes.Episode{From: episodes.Place{Seq: 1, Block: 1}, To: episodes.Place{Seq: 1, Block: 2}}, host.LogEnd, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestAnswersOfAnEpisode(t *testing.T) {
 		t.Errorf("%d messages are told: %s", n, got.Text)
 	}
 	log[1] = tidemark.NewText(tidemark.Assistant, "k")
-	if got, err = s.textOf(t.Context(), "log", episodes.Episode{From: episodes.Place{Seq: 1}, To: episodes.Place{Seq: 1}}, room.LogEnd, 0); err != nil || got.Text != "[0001-01-01 00:00, assistant, entry 1]\nk" {
+	if got, err = s.textOf(t.Context(), "log", episodes.Episode{From: episodes.Place{Seq: 1}, To: episodes.Place{Seq: 1}}, host.LogEnd, 0); err != nil || got.Text != "[0001-01-01 00:00, assistant, entry 1]\nk" {
 		t.Errorf("of one letter: %q, %v", got.Text, err)
 	}
 }

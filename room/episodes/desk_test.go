@@ -98,7 +98,7 @@ func (d *desk) messages(ctx context.Context, log string, r host.Range) iter.Seq2
 // seen is a view of all that was said.
 func (d *desk) seen(ctx context.Context, log string) (room.Seen, error) {
 	v := room.Seen{Log: log}
-	for e, err := range d.messages(ctx, log, host.Range{To: room.LogEnd}) {
+	for e, err := range d.messages(ctx, log, host.Range{To: host.LogEnd}) {
 		if err != nil {
 			return v, err
 		}

@@ -70,7 +70,7 @@ func (s *Room) loadGraph(ctx context.Context, log string) (*graph, error) {
 	if !there || err != nil {
 		return m, err
 	}
-	for at, end := log, room.LogEnd; at != ""; {
+	for at, end := log, host.LogEnd; at != ""; {
 		upto, rows, err := s.savedEpisodes(ctx, at)
 		if err != nil {
 			return nil, err
@@ -148,7 +148,7 @@ func (s *Room) dropEpisodes(ctx context.Context, log string, upto int64) {
 // followLog adds what the log has behind the graph. Large blocks stay references: which tool they are of and whether it
 // failed stands beside them.
 func (s *Room) followLog(ctx context.Context, m *graph) error {
-	skeletons, err := s.Log.Skeletons(ctx, m.log, host.Range{From: m.Upto() + 1, To: room.LogEnd})
+	skeletons, err := s.Log.Skeletons(ctx, m.log, host.Range{From: m.Upto() + 1, To: host.LogEnd})
 	if err != nil || len(skeletons) == 0 {
 		return err
 	}

@@ -372,7 +372,7 @@ func TestToldTimes(t *testing.T) {
 		d.says(tidemark.NewText(tidemark.User, "go on"))
 	}
 	var ids []tidemark.EntryID
-	for e, err := range d.messages(t.Context(), d.log, host.Range{To: room.LogEnd}) {
+	for e, err := range d.messages(t.Context(), d.log, host.Range{To: host.LogEnd}) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -102,7 +102,7 @@ func find(all []*episodes.Episode, name string) (found episodes.Episode, to int6
 	case n+1 < len(all):
 		return *all[n], all[n+1].From.Seq, nil
 	}
-	return *all[n], room.LogEnd, nil
+	return *all[n], host.LogEnd, nil
 }
 
 // partOf returns what of a message is of an episode. mine are the calls of it so far.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/episodes"
+	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/room"
 )
 
@@ -78,7 +79,7 @@ func TestFind(t *testing.T) {
 		name string
 		n    int
 		to   int64
-	}{{"e1", 1, 5}, {" look ", 2, 9}, {"mend", 3, room.LogEnd}} {
+	}{{"e1", 1, 5}, {" look ", 2, 9}, {"mend", 3, host.LogEnd}} {
 		if e, to, err := find(all, c.name); err != nil || e.N != c.n || to != c.to {
 			t.Errorf("%q: %d up to %d, %v", c.name, e.N, to, err)
 		}

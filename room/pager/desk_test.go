@@ -60,7 +60,7 @@ func deskOf(t *testing.T, db tidemark.DB, key tidemark.Key, set session.Settings
 	if d.log, err = d.Current(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for e, err := range d.Messages(t.Context(), d.log, host.Range{To: room.LogEnd}) {
+	for e, err := range d.Messages(t.Context(), d.log, host.Range{To: host.LogEnd}) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -222,7 +222,7 @@ func (s *Room) changedSince(ctx context.Context, log, file string, seq int64) (b
 		return "", true, nil
 	}
 	n := 0
-	for e, err := range s.Messages(ctx, log, host.Range{From: seq + 1, To: room.LogEnd}) {
+	for e, err := range s.Messages(ctx, log, host.Range{From: seq + 1, To: host.LogEnd}) {
 		if err != nil {
 			return "", false, err
 		}

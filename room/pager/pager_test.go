@@ -227,7 +227,7 @@ func TestChangedSince(t *testing.T) {
 	var fail error
 	d.Messages = func(_ context.Context, _ string, r host.Range) iter.Seq2[tidemark.Entry, error] {
 		return func(yield func(tidemark.Entry, error) bool) {
-			if r.From != 8 || r.To != room.LogEnd {
+			if r.From != 8 || r.To != host.LogEnd {
 				t.Errorf("read from %d to %d", r.From, r.To)
 			}
 			for i, m := range log {
@@ -389,7 +389,7 @@ func TestPagedAccount(t *testing.T) {
 	if again := d.Paged(v.View, true, 0, before); again.Totals != before.Totals || again.Evicted != got.Evicted {
 		t.Errorf("a call that is tried again: %+v", again)
 	}
-	if later := d.Paged(v.View, false, room.LogEnd, nil); later.Evicted != 0 || later.Stubs != got.Stubs {
+	if later := d.Paged(v.View, false, host.LogEnd, nil); later.Evicted != 0 || later.Stubs != got.Stubs {
 		t.Errorf("behind all that left: %+v", later)
 	}
 	for i := range 14 { // what was read again becomes old, and stays

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/recall"
 	"github.com/tidemark-ai/tidemark/room"
 )
@@ -109,8 +110,8 @@ func TestCheckOfTheIndex(t *testing.T) {
 	if d.index.indexed.Load() {
 		t.Error("what came with an archive is taken for indexed")
 	}
-	branch := &room.Lineage{Key: d.Key, Own: map[string]bool{}}
-	d.index.Lineage = func(context.Context, bool) (*room.Lineage, error) { return branch, nil }
+	branch := &host.Lineage{Key: d.Key, Own: map[string]bool{}}
+	d.index.Lineage = func(context.Context, bool) (*host.Lineage, error) { return branch, nil }
 	check("of what a branch continues", lost, m, 0, 0, "")
 	branch.Own[d.log] = true
 	check("of a branch itself", lost, m, 1, 1, "")
@@ -175,9 +176,9 @@ func TestIndexOfBefore(t *testing.T) {
 // TestIndexable: a branch has its own logs in the index, the newest first, and those that an archive brought.
 func TestIndexable(t *testing.T) {
 	d, _ := desks(t)
-	l := &room.Lineage{Key: d.Key, Own: map[string]bool{"01A": true, "01B": true, d.log: true}}
+	l := &host.Lineage{Key: d.Key, Own: map[string]bool{"01A": true, "01B": true, d.log: true}}
 	var fail error
-	d.index.Lineage = func(context.Context, bool) (*room.Lineage, error) { return l, fail }
+	d.index.Lineage = func(context.Context, bool) (*host.Lineage, error) { return l, fail }
 	if got, err := d.index.indexable(t.Context()); err != nil || !slices.Equal(got, []string{d.log, "01B", "01A"}) {
 		t.Errorf("of a branch: %q, %v", got, err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/recall"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // lookDeep adds the messages that have terms of a query deep in a long text to the candidates.
@@ -15,7 +16,7 @@ func (f *finding) lookDeep(ctx context.Context, terms []string) error {
 	const most = 16 // terms that are looked for
 	since, until := f.w.span()
 	terms = terms[:min(len(terms), most)]
-	homes, skipped := f.line.Homes()
+	homes, skipped := room.Homes(f.line)
 	match := recall.Match(homes, terms...)
 	if f.w.All {
 		match = `(` + match + `) OR (` + recall.Match(skipped, terms...) + `)`

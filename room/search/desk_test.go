@@ -133,7 +133,7 @@ func (d *desk) another() {
 }
 
 // lineage is what the conversation may look into.
-func (d *desk) line() *room.Lineage {
+func (d *desk) line() *host.Lineage {
 	d.t.Helper()
 	l, err := d.Lineage(d.t.Context(), false)
 	if err != nil {
@@ -143,8 +143,8 @@ func (d *desk) line() *room.Lineage {
 }
 
 // upTo is the lineage of a branch that sees its base's log up to a position.
-func (d *desk) upTo(seq int64) *room.Lineage {
-	return &room.Lineage{Key: d.Key, Logs: fmt.Sprintf(`{%q:%d}`, d.log, seq), UpTo: map[string]int64{d.log: seq}, Own: map[string]bool{}, Keys: []string{string(d.Key)}}
+func (d *desk) upTo(seq int64) *host.Lineage {
+	return &host.Lineage{Key: d.Key, Logs: fmt.Sprintf(`{%q:%d}`, d.log, seq), UpTo: map[string]int64{d.log: seq}, Own: map[string]bool{}, Keys: []string{string(d.Key)}}
 }
 
 // indexed puts rows into the index of words under the conversation, without messages.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/recall"
 	"github.com/tidemark-ai/tidemark/room"
@@ -53,14 +54,14 @@ type sizeOf struct {
 // takes longer than to list them, so one that has its database for itself does without, and one that is most of it
 // asks of each message whose it is, until it has enough of its own.
 type among struct {
-	line             *room.Lineage
+	line             *host.Lineage
 	found, skipped   []string // words of the home column
 	alone, most, all bool
 }
 
-func (s *Room) among(l *room.Lineage, w Wanted, n sizeOf) among {
+func (s *Room) among(l *host.Lineage, w Wanted, n sizeOf) among {
 	a := among{line: l, alone: n.alone, most: !n.alone && l.Single && 2*n.docs >= n.last, all: w.All}
-	a.found, a.skipped = l.Homes()
+	a.found, a.skipped = room.Homes(l)
 	return a
 }
 
@@ -78,7 +79,7 @@ func (a among) match(terms string) string {
 }
 
 // within is the condition that entries under an alias are of what the session may look into.
-func within(l *room.Lineage, alias string) (sql string, args []any) {
+func within(l *host.Lineage, alias string) (sql string, args []any) {
 	if l.Single {
 		return alias + `.log IN (SELECT id FROM logs WHERE key BETWEEN ? AND ?)`, l.Ends
 	}
@@ -87,7 +88,7 @@ func within(l *room.Lineage, alias string) (sql string, args []any) {
 
 // extent returns how many messages the conversation has, roughly: it counts again when the database grew by a
 // quarter, since that reads an index of them all.
-func (s *Room) extent(ctx context.Context, l *room.Lineage) (sizeOf, error) {
+func (s *Room) extent(ctx context.Context, l *host.Lineage) (sizeOf, error) {
 	rows, err := s.DB.Query(ctx, `SELECT (SELECT coalesce(max(seq), 0) FROM entries), NOT EXISTS (SELECT 1 FROM logs WHERE key NOT BETWEEN ? AND ?) LIMIT 1`, l.Ends...)
 	if err != nil {
 		return sizeOf{}, fmt.Errorf("recall: %w", err)
@@ -241,7 +242,7 @@ func (w Wanted) span() (since, until int64) {
 
 // find returns the messages that have the most of a query's terms, weighted by rarity, and of the words that stand
 // together in it, best first and newest first among equals, with the terms by rarity and how rare each is.
-func (s *Room) find(ctx context.Context, l *room.Lineage, terms []string, runs []recall.Run, w Wanted, n sizeOf, most int) ([]int64, []string, recall.Stats, error) {
+func (s *Room) find(ctx context.Context, l *host.Lineage, terms []string, runs []recall.Run, w Wanted, n sizeOf, most int) ([]int64, []string, recall.Stats, error) {
 	in := s.among(l, w, n)
 	list, err := s.postings(ctx, in, askedFirst(terms), w, n)
 	if err != nil {
@@ -390,7 +391,7 @@ type placed struct {
 }
 
 // placing puts candidates and the neighbours of some of them in order.
-func (s *Room) placing(ctx context.Context, l *room.Lineage, seqs, around []int64, w Wanted) ([]placed, error) {
+func (s *Room) placing(ctx context.Context, l *host.Lineage, seqs, around []int64, w Wanted) ([]placed, error) {
 	raw, err := json.Marshal(around)
 	if err != nil {
 		return nil, fmt.Errorf("recall: %w", err)

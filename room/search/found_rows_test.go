@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/host/hosttest"
 	"github.com/tidemark-ai/tidemark/recall"
-	"github.com/tidemark-ai/tidemark/room"
 )
 
 // TestTextsThatAreFound: an index is given what is found, and nothing that was brought back or is left out.
@@ -40,7 +40,7 @@ func TestStandingOut(t *testing.T) {
 	d.exec(`INSERT INTO words(rowid, home, terms) VALUES(?, ?, 'walnut')`, skipped.Seq, recall.SkippedHome(d.Key))
 	near := map[int64]recall.Stand{mine[0]: {Rank: 1, Z: 9}, mine[2]: {Rank: 2, Z: 5.9}, skipped.Seq: {Rank: 3, Z: 4}}
 	told := "used"
-	d.Near = func(_ context.Context, query string, in *room.Lineage) (map[int64]recall.Stand, string) {
+	d.Near = func(_ context.Context, query string, in *host.Lineage) (map[int64]recall.Stand, string) {
 		if query != "boat" || in.Key != d.Key {
 			t.Errorf("asked for %q in %s", query, in.Key)
 		}
@@ -89,7 +89,7 @@ func TestNearInARecall(t *testing.T) {
 		d.says(minutes(i), text)
 	}
 	near := map[int64]recall.Stand{}
-	d.Near = func(context.Context, string, *room.Lineage) (map[int64]recall.Stand, string) { return near, "used" }
+	d.Near = func(context.Context, string, *host.Lineage) (map[int64]recall.Stand, string) { return near, "used" }
 	for _, c := range []struct {
 		name   string
 		near   int64

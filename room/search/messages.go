@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/recall"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // Found is a message that a search found.
@@ -38,7 +39,7 @@ func (s *Room) Search(ctx context.Context, query string, limit int) ([]Found, er
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
-	homes, _ := l.Homes()
+	homes, _ := room.Homes(l)
 	match := recall.Match(homes, terms...)
 	in, args := within(l, "e")
 	rows, err := s.DB.Query(ctx, `SELECT e.seq FROM words JOIN entries e ON e.seq = words.rowid

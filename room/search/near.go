@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/recall"
 	"github.com/tidemark-ai/tidemark/room"
 )
 
 // nearest returns the messages that another room finds for a query by more than its words, by position; none when there is no
 // such room, or it fails: the words find what they find. told says how it went.
-func (s *Room) nearest(ctx context.Context, l *room.Lineage, w Wanted) (near map[int64]recall.Stand, told string) {
+func (s *Room) nearest(ctx context.Context, l *host.Lineage, w Wanted) (near map[int64]recall.Stand, told string) {
 	near, told = s.Near(ctx, w.Query, l)
 	near, err := s.wanted(ctx, l, near, w)
 	if err != nil {
@@ -22,12 +23,12 @@ func (s *Room) nearest(ctx context.Context, l *room.Lineage, w Wanted) (near map
 }
 
 // wanted keeps of what stands out what was said in time, and leaves out skipped turns unless all is wanted.
-func (s *Room) wanted(ctx context.Context, l *room.Lineage, near map[int64]recall.Stand, w Wanted) (map[int64]recall.Stand, error) {
+func (s *Room) wanted(ctx context.Context, l *host.Lineage, near map[int64]recall.Stand, w Wanted) (map[int64]recall.Stand, error) {
 	if len(near) == 0 {
 		return nil, nil
 	}
 	since, until := w.span()
-	_, skipped := l.Homes()
+	_, skipped := room.Homes(l)
 	if w.All {
 		skipped = []string{"none"}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/archive"
+	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/room"
 )
 
@@ -204,7 +205,7 @@ func seam(text string) int {
 
 // with finds the messages of some time that match a query of the index deep in a long text: for each the
 // piece that matches best.
-func (s *Pieces) with(ctx context.Context, l *room.Lineage, match string, since, until int64) (map[int64]piece, error) {
+func (s *Pieces) with(ctx context.Context, l *host.Lineage, match string, since, until int64) (map[int64]piece, error) {
 	own, args := "", []any{match, since, until}
 	if !l.Single { // the others all have one home
 		own, args = ` AND `+l.Before("e"), append(args, l.Logs)

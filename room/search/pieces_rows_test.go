@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/recall"
 	"github.com/tidemark-ai/tidemark/room"
@@ -138,9 +139,9 @@ func (p *pieced) want(name, want string) {
 }
 
 // find looks for a word in pieces and compares what is found, "SEQ at PLACE, true" where its text has the word.
-func (p *pieced) find(name string, l *room.Lineage, word string, since, until int64, want string) {
+func (p *pieced) find(name string, l *host.Lineage, word string, since, until int64, want string) {
 	p.t.Helper()
-	homes, _ := l.Homes()
+	homes, _ := room.Homes(l)
 	got, err := p.pieces.with(p.t.Context(), l, recall.Match(homes, word), since, until)
 	out := ""
 	for _, seq := range slices.Sorted(maps.Keys(got)) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/host/hosttest"
 	"github.com/tidemark-ai/tidemark/room"
 )
@@ -44,7 +45,7 @@ func TestPlacing(t *testing.T) {
 	d.says(minutes(10), "walnut") // 19
 	for _, c := range []struct {
 		name         string
-		line         *room.Lineage
+		line         *host.Lineage
 		seqs, around []int64
 		wanted       Wanted
 		want         string

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/host/hosttest"
 	"github.com/tidemark-ai/tidemark/recall"
-	"github.com/tidemark-ai/tidemark/room"
 )
 
 // upward are numbers from one to another.
@@ -35,13 +35,13 @@ func about(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
 // a branch asks for the homes of what it continues.
 func TestAmong(t *testing.T) {
 	s := east()
-	single := &room.Lineage{Key: s.Key, Single: true}
-	branch := &room.Lineage{Key: s.Key, Keys: []string{"agent:main:main", "agent:main:base"}}
+	single := &host.Lineage{Key: s.Key, Single: true}
+	branch := &host.Lineage{Key: s.Key, Keys: []string{"agent:main:main", "agent:main:base"}}
 	home, skipped := recall.Home(s.Key), recall.SkippedHome(s.Key)
 	both := recall.MatchHome([]string{home, recall.Home("agent:main:base")})
 	for _, c := range []struct {
 		name  string
-		line  *room.Lineage
+		line  *host.Lineage
 		size  sizeOf
 		all   bool
 		most  bool
@@ -60,10 +60,10 @@ func TestAmong(t *testing.T) {
 			t.Errorf("%s: most %v, %s\nwant %s", c.name, in.most, got, c.match)
 		}
 	}
-	if sql, args := within(&room.Lineage{Single: true, Ends: []any{"a", "b"}}, "e"); sql != `e.log IN (SELECT id FROM logs WHERE key BETWEEN ? AND ?)` || !slices.Equal(args, []any{"a", "b"}) {
+	if sql, args := within(&host.Lineage{Single: true, Ends: []any{"a", "b"}}, "e"); sql != `e.log IN (SELECT id FROM logs WHERE key BETWEEN ? AND ?)` || !slices.Equal(args, []any{"a", "b"}) {
 		t.Errorf("within %s of %v", sql, args)
 	}
-	if sql, args := within(&room.Lineage{Logs: "{}"}, "e"); sql != `e.log IN (SELECT key FROM json_each(?)) AND `+branch.Before("e") || !slices.Equal(args, []any{"{}", "{}"}) {
+	if sql, args := within(&host.Lineage{Logs: "{}"}, "e"); sql != `e.log IN (SELECT key FROM json_each(?)) AND `+branch.Before("e") || !slices.Equal(args, []any{"{}", "{}"}) {
 		t.Errorf("within %s of %v", sql, args)
 	}
 }
@@ -150,7 +150,7 @@ func TestListed(t *testing.T) {
 	before := Wanted{before: 7}
 	for _, c := range []struct {
 		name   string
-		line   *room.Lineage
+		line   *host.Lineage
 		size   sizeOf
 		wanted Wanted
 		most   int

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/recall"
-	"github.com/tidemark-ai/tidemark/room"
 )
 
 // Wanted is what somebody looks for in a conversation.
@@ -155,7 +155,7 @@ type finding struct {
 	s     *Room
 	w     Wanted
 	q     recall.Query
-	line  *room.Lineage
+	line  *host.Lineage
 	size  sizeOf
 	index *recall.Index
 	hits  []recall.Hit

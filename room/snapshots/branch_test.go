@@ -81,7 +81,7 @@ func TestBranchOverlays(t *testing.T) {
 		{"both", BranchOptions{Name: "d", Orientation: "go", Trim: true}, []string{"a", "b", "branch"}},
 	} {
 		b, made := r.branch(tc.o)
-		entries, err := r.log.Forward(t.Context(), b.current(), 0, room.LogEnd)
+		entries, err := r.log.Forward(t.Context(), b.current(), 0, host.LogEnd)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -146,7 +146,7 @@ func (s *Merges) sideOf(ctx context.Context, x *Side) (h history, err error) {
 		return h, fmt.Errorf("session %s: %w", key, tidemark.ErrNotFound)
 	}
 	x.Key, x.Context = key, tidemark.Tokens(rows[0].Int(1))
-	h.log, h.until = rows[0].Text(0), room.LogEnd
+	h.log, h.until = rows[0].Text(0), host.LogEnd
 	if n, err := s.snaps.Node(ctx, string(key)); err == nil {
 		x.Node = &n
 	}

@@ -16,7 +16,7 @@ import (
 // TestParting: two histories part where the newest log that both have ends in the shorter of them.
 func TestParting(t *testing.T) {
 	at := func(log string, to int64) host.Segment { return host.Segment{Log: log, To: to} }
-	end := room.LogEnd
+	end := host.LogEnd
 	for _, tc := range []struct {
 		name string
 		a, b []host.Segment

@@ -8,7 +8,6 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/host"
-	"github.com/tidemark-ai/tidemark/room"
 )
 
 // A snapshot ends where a conversation can go on: never between a call and its result.
@@ -75,7 +74,7 @@ func (s *Room) continues(ctx context.Context, log string, e tidemark.Entry) (boo
 func (s *Room) endBehind(ctx context.Context, log string, seq int64) (end int64, more bool, err error) {
 	rows, err := s.DB.Query(ctx, `WITH next(seq) AS (SELECT min(seq) FROM entries WHERE log = ? AND kind = 'message' AND seq > ?)
 		SELECT coalesce((SELECT max(e.seq) FROM entries e WHERE e.log = ? AND e.seq > ? AND e.seq < coalesce(next.Seq, ?)), 0), next.Seq IS NOT NULL FROM next LIMIT 1`,
-		log, seq, log, seq, room.LogEnd)
+		log, seq, log, seq, host.LogEnd)
 	if err != nil {
 		return 0, false, fmt.Errorf("read end of %s: %w", log, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/recall"
 	"github.com/tidemark-ai/tidemark/room"
@@ -264,7 +265,7 @@ func TestKeepWrites(t *testing.T) {
 	s.mustKeep(t, Change{By: tidemark.FromPerson, Add: []Added{{Kind: Goal, Text: "mend it"}}})
 	s.mustKeep(t, Change{By: tidemark.FromPerson, New: true})
 	var got []string
-	entries, err := s.Log.Forward(t.Context(), testLog, 0, room.LogEnd)
+	entries, err := s.Log.Forward(t.Context(), testLog, 0, host.LogEnd)
 	if err != nil {
 		t.Fatal(err)
 	}

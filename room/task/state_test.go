@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/recall"
 	"github.com/tidemark-ai/tidemark/room"
 )
@@ -15,7 +16,7 @@ import (
 func TestStateOfPlace(t *testing.T) {
 	s := ordered(t)
 	ids := []tidemark.EntryID{s.logged(t, tidemark.FromPerson, "a"), s.logged(t, tidemark.FromPerson, "b"), s.logged(t, tidemark.FromPerson, "c")}
-	if k, err := s.State(t.Context(), room.LogEnd, false); err != nil || room.JSON(k) != "{}" {
+	if k, err := s.State(t.Context(), host.LogEnd, false); err != nil || room.JSON(k) != "{}" {
 		t.Errorf("of none %s, %v", room.JSON(k), err)
 	}
 	if stmts, err := s.Restore(t.Context(), "agent:main:new", "agent:main:main", 1, room.State{}); stmts != nil || err != nil {
@@ -41,7 +42,7 @@ func TestStateOfPlace(t *testing.T) {
 		past bool
 		want room.State
 	}{
-		{"now", room.LogEnd, false, room.State{Card: card, Version: 3, Marks: []room.StateMark{mark(2, 2, "", ""), mark(0, 2, b, "why"), mark(1, 1, c, "so"), mark(3, 0, string(ids[4]), "too")}}},
+		{"now", host.LogEnd, false, room.State{Card: card, Version: 3, Marks: []room.StateMark{mark(2, 2, "", ""), mark(0, 2, b, "why"), mark(1, 1, c, "so"), mark(3, 0, string(ids[4]), "too")}}},
 		{"of the past", seqs[ids[2]], true, room.State{Marks: []room.StateMark{mark(2, 2, "", ""), mark(0, 2, "", ""), mark(1, 1, "", "")}}},
 		{"of earlier", seqs[ids[1]], true, room.State{Marks: []room.StateMark{mark(0, 2, "", ""), mark(1, 1, "", "")}}},
 	} {
@@ -50,7 +51,7 @@ func TestStateOfPlace(t *testing.T) {
 		}
 	}
 	s.mustKeep(t, Change{By: tidemark.FromPerson, Unpin: ids[2:], New: true})
-	if k, err := s.State(t.Context(), room.LogEnd, true); err != nil || len(k.Marks) != 2 {
+	if k, err := s.State(t.Context(), host.LogEnd, true); err != nil || len(k.Marks) != 2 {
 		t.Errorf("of the past, what is pinned no more: %s, %v", room.JSON(k), err)
 	}
 	state := room.State{Card: []byte(`{"id":"x"}`), Version: 9, Marks: []room.StateMark{mark(0, 2, b, "why"), mark(1, 0, "", "")}}

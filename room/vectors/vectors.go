@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/recall"
 	"github.com/tidemark-ai/tidemark/room"
@@ -305,7 +306,7 @@ func dot(a, b []byte) float64 {
 
 // Near returns the messages whose vectors stand out for a query, by position; none when the endpoint fails. told says
 // in which state the vectors are.
-func (s *Room) Near(ctx context.Context, query string, in *room.Lineage) (near map[int64]recall.Stand, told string) {
+func (s *Room) Near(ctx context.Context, query string, in *host.Lineage) (near map[int64]recall.Stand, told string) {
 	now := s.Runtime.Now()
 	if left := s.rest.Load() - now.UnixMilli(); left > 0 && left <= room.Cooldowns[0].Milliseconds() { // more: the clock was ahead
 		return nil, "unreachable"
@@ -327,7 +328,7 @@ func (s *Room) Near(ctx context.Context, query string, in *room.Lineage) (near m
 }
 
 // likest holds a vector against those of the newest messages.
-func (s *Room) likest(ctx context.Context, in *room.Lineage, q []byte) (map[int64]recall.Stand, error) {
+func (s *Room) likest(ctx context.Context, in *host.Lineage, q []byte) (map[int64]recall.Stand, error) {
 	var seqs []int64
 	var likeness []float64
 	for before := int64(1 << 53); len(seqs) < maxVectors; {

@@ -377,11 +377,11 @@ func TestNearest(t *testing.T) {
 	b.exec(`UPDATE vectors SET vector = x'007F' WHERE seq IN (2, 8, 15, 700)`)
 	b.exec(`INSERT INTO vectors(key, seq, vector) VALUES(?, 5000, x'007F7F'), ('agent:main:zoe', 2000, x'007F')`, string(mine))
 	b.by.make = func([]string) ([][]float32, error) { return [][]float32{{0, 5}}, nil }
-	own := &room.Lineage{Key: mine, Single: true}
-	wide := &room.Lineage{Key: mine, Keys: []string{string(mine), "agent:main:local:dm:x"}, Logs: `{"log":9007199254740991,"base":5}`}
+	own := &host.Lineage{Key: mine, Single: true}
+	wide := &host.Lineage{Key: mine, Keys: []string{string(mine), "agent:main:local:dm:x"}, Logs: `{"log":9007199254740991,"base":5}`}
 	for _, tc := range []struct {
 		name string
-		in   *room.Lineage
+		in   *host.Lineage
 		want []int64
 	}{{"its own", own, []int64{15, 700}}, {"with what it continues", wide, []int64{2, 15, 700}}} {
 		near, told := b.Near(t.Context(), strings.Repeat("é", embedBytes), tc.in)
@@ -410,7 +410,7 @@ func TestNearest(t *testing.T) {
 func TestNearestOfNewest(t *testing.T) {
 	b := newBench(t)
 	b.exec(`WITH RECURSIVE i(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM i WHERE n < ?) INSERT INTO vectors(key, seq, vector) SELECT ?, n, CASE WHEN n IN (1, 2, 20001) THEN x'007F' ELSE x'7F00' END FROM i`, maxVectors+1, string(mine))
-	got, err := b.likest(t.Context(), &room.Lineage{Key: mine, Single: true}, []byte{0, 127})
+	got, err := b.likest(t.Context(), &host.Lineage{Key: mine, Single: true}, []byte{0, 127})
 	if _, old := got[1]; err != nil || len(got) != 2 || got[2].Rank == 0 || got[20001].Rank == 0 || old {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -419,7 +419,7 @@ func TestNearestOfNewest(t *testing.T) {
 // TestNearRests: an endpoint that failed is left alone for a minute, by whatever clock; who left is no failure of it.
 func TestNearRests(t *testing.T) {
 	b := newBench(t)
-	own := &room.Lineage{Key: mine, Single: true}
+	own := &host.Lineage{Key: mine, Single: true}
 	b.by.make = func([]string) ([][]float32, error) { return nil, errDown }
 	gone, leave := context.WithCancel(t.Context())
 	leave()
