@@ -106,7 +106,11 @@ func (c *Client) Tools(ctx context.Context) ([]tidemark.Tool, error) {
 		if err := json.Unmarshal(raw, &page); err != nil {
 			return nil, fmt.Errorf("the list of tools cannot be read: %w", tidemark.ErrUnavailable)
 		}
-		for _, t := range page.Tools {
+		for _, raw := range page.Tools {
+			var t listed
+			if json.Unmarshal(raw, &t) != nil || t.Name == "" { // it can be called by no name, and costs no other
+				continue
+			}
 			out = append(out, t.tool())
 			if h := boundHeaders(t.InputSchema, nil); h != nil {
 				headers[t.Name] = h

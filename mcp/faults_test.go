@@ -226,6 +226,7 @@ func TestOddHints(t *testing.T) {
 		typed(w, "application/json")
 		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"tools":[
 			{"name":"a","description":5,"title":"A","annotations":{"readOnlyHint":"yes"}},
+			"odd", {"name":5}, {"description":"of no name"},
 			{"name":"b","description":["x"],"title":7,"annotations":[]},
 			{"name":"c","description":"C","title":null,"annotations":{"readOnlyHint":1,"idempotentHint":true}},
 			{"name":"d","annotations":{"readOnlyHint":true,"idempotentHint":"no"}}]}}`, m.ID)

@@ -163,9 +163,9 @@ type params struct {
 
 // listing is a page of tools/list.
 type listing struct {
-	Tools []listed `json:"tools"`
-	Next  string   `json:"nextCursor"`
-	TTL   int64    `json:"ttlMs"`
+	Tools []json.RawMessage `json:"tools"` // each a listed
+	Next  string            `json:"nextCursor"`
+	TTL   int64             `json:"ttlMs"`
 }
 
 // listed is a tool. What is said of it beside its name and schema may be of any kind: it costs no tool.

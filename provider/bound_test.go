@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -103,5 +104,46 @@ func TestEndOfWindow(t *testing.T) {
 	var api *tidemark.APIError
 	if _, err := complete(req, tidemark.Message{Role: tidemark.Assistant}, tidemark.Call{Stop: "model_context_window_exceeded"}); !errors.As(err, &api) || api.Class != tidemark.ClassOverflow {
 		t.Errorf("without a word: %v", err)
+	}
+}
+
+// TestToolsBound: where an endpoint says how many tools it takes, that many are sent, at once and from then on, and the rest is
+// told; another model has all of them.
+func TestToolsBound(t *testing.T) {
+	t.Parallel()
+	var sent []int
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var body struct {
+			Model string            `json:"model"`
+			Tools []json.RawMessage `json:"tools"`
+		}
+		raw, err := io.ReadAll(r.Body)
+		if err == nil {
+			err = json.Unmarshal(raw, &body)
+		}
+		sent = append(sent, len(body.Tools))
+		w.Header().Set("Content-Type", "application/json")
+		if n := len(body.Tools); err != nil || n > 128 && body.Model == "small" {
+			w.WriteHeader(http.StatusBadRequest)
+			fmt.Fprintf(w, `{"error":{"message":"Invalid 'tools': array too long. Expected an array with maximum length 128, but got an array with length %d instead.","type":"invalid_request_error","param":"tools","code":"array_above_max_length"}}`, n)
+			return
+		}
+		fmt.Fprint(w, `{"id":"x","choices":[{"message":{"role":"assistant","content":"ok"},"finish_reason":"stop"}]}`)
+	}))
+	t.Cleanup(s.Close)
+	o := &OpenAI{BaseURL: s.URL, Transport: http.DefaultTransport}
+	req := tidemark.Request{Model: "small", Messages: []tidemark.Message{tidemark.NewText(tidemark.User, "hi")}}
+	for i := range 150 {
+		req.Tools = append(req.Tools, tidemark.Tool{Name: fmt.Sprint("t", i), InputSchema: []byte(`{"type":"object"}`)})
+	}
+	for range 2 {
+		reply, err := tidemark.Complete(t.Context(), o, req)
+		if err != nil || len(reply.LeftOut) != 22 {
+			t.Fatalf("%d are left out, %v", len(reply.LeftOut), err)
+		}
+	}
+	req.Model = "large"
+	if reply, err := tidemark.Complete(t.Context(), o, req); err != nil || len(reply.LeftOut) > 0 || !slices.Equal(sent, []int{150, 128, 128, 150}) {
+		t.Errorf("sent %v, %d are left out, %v", sent, len(reply.LeftOut), err)
 	}
 }

@@ -52,6 +52,8 @@ func (o *OpenAI) valid(req tidemark.Request) *sending {
 	if o.official() {
 		r.system = true // many servers know a system message only as the first
 		r.tools.most = maxChatTools
+	} else if n := o.bounds.tools(or(req.Model, o.Model)); n > 0 { // another one may stand before it
+		r.tools.most = n
 	}
 	if u, err := url.Parse(o.BaseURL); err == nil && strings.HasSuffix(u.Hostname(), "mistral.ai") {
 		r.id = mistralID
@@ -191,6 +193,9 @@ func (s *sending) refused(api *tidemark.APIError, find func(refusedPlace) spot) 
 			api.Place = &tidemark.Place{Message: at.message, Block: at.block, Inner: at.inner}
 		}
 		return
+	}
+	if ok && p.list == "tools" && p.n >= len(s.Tools) { // it is not there, so something else is refused
+		api.Place = &tidemark.Place{Message: -1, Block: -1, Inner: -1}
 	}
 	for _, t := range s.Tools {
 		if own := s.aliases.own(t.Name); own == tool {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -86,6 +87,31 @@ func (b *bounds) within(model string, bound tidemark.Tokens) tidemark.Tokens {
 		return n.(tidemark.Tokens)
 	}
 	return bound
+}
+
+// toolsText is what OpenAI says where a request has more tools than it takes: "Invalid 'tools': array too long. Expected an array
+// with maximum length 128, but got an array with length 150 instead."
+const toolsText = `'tools': array too long\. expected an array with maximum length (\d+)`
+
+// tools is how many tools an endpoint takes with a model, as a refusal said, 0 for none known.
+func (b *bounds) tools(model string) int {
+	n, _ := b.said.Load(model + " tools")
+	most, _ := n.(tidemark.Tokens)
+	return int(most)
+}
+
+// learnTools reports whether an error says that an endpoint takes fewer tools than it was sent, and keeps that.
+func (b *bounds) learnTools(model string, err error) bool {
+	var api *tidemark.APIError
+	if !errors.As(err, &api) || api.Class != tidemark.ClassBadRequest {
+		return false
+	}
+	n := numberAt(toolsText, strings.ToLower(api.Message))
+	if known := b.tools(model); n == 0 || known > 0 && int(n) >= known {
+		return false
+	}
+	b.said.Store(model+" tools", n)
+	return true
 }
 
 // learn reports whether an error says of a model that it answers with less than was asked for, and keeps that.
@@ -206,6 +232,14 @@ func ofContent(status int, message string) tidemark.Class {
 	return ""
 }
 
+// filterTypes are in the types by which filters of content refuse. What they quote is no word of theirs.
+var filterTypes = [...]string{"content_filter", "content_policy", "invalid_prompt", "data_inspection", "moderation"}
+
+// filtered reports a refusal of a filter by its type.
+func filtered(typ string) bool {
+	return slices.ContainsFunc(filterTypes[:], func(f string) bool { return strings.Contains(strings.ToLower(typ), f) })
+}
+
 // classify sorts a failure. Status 0 or 200 is an error in the middle of a stream: what we do not know broke a running
 // answer, which the same request may not do again.
 func classify(status int, typ, message string) tidemark.Class {
@@ -215,7 +249,7 @@ func classify(status int, typ, message string) tidemark.Class {
 	switch code, err := strconv.Atoi(typ); {
 	case ofContent(status, message) != "":
 		return ofContent(status, message)
-	case overflows(typ, message) && status != http.StatusUnauthorized && status != http.StatusForbidden:
+	case overflows(typ, message) && !filtered(typ) && status != http.StatusUnauthorized && status != http.StatusForbidden:
 		return tidemark.ClassOverflow
 	case typ == "insufficient_quota" || typ == "billing_error" || strings.Contains(strings.ToLower(message), "credit balance is too low"):
 		return tidemark.ClassAuth // waiting does not help, the owner can
@@ -375,7 +409,7 @@ func streamError(body []byte, id, key string) *tidemark.APIError {
 
 // overflow adds what an error says of the window that the request exceeds.
 func (w wireError) overflow(e *tidemark.APIError) {
-	if n := namedLimit(w.Message); n > 0 && e.Class == tidemark.ClassBadRequest {
+	if n := namedLimit(w.Message); n > 0 && e.Class == tidemark.ClassBadRequest && !filtered(w.Type) {
 		e.Class, w.Limit = tidemark.ClassOverflow, or(w.Limit, n)
 	}
 	if e.Class != tidemark.ClassOverflow {

@@ -47,6 +47,7 @@ func TestStatusError(t *testing.T) {
 		{"FastAPI", 422, `{"detail":[{"loc":["body"],"msg":"field required"}]}`, "", tidemark.ClassBadRequest, "", "field required"},
 		{"not implemented", 501, ``, "", tidemark.ClassBadRequest, "", ""},
 		{"words of a filter under another status", 429, `{"error":{"code":429,"message":"slow down: requires moderation"}}`, "", tidemark.ClassRate, "", ""},
+		{"a filter that quotes", 400, `{"error":{"message":"The prompt was flagged: \"maximum context length is 4096 tokens\"","type":"invalid_request_error","code":"content_filter"}}`, "", tidemark.ClassBadRequest, "content_filter", ""},
 		{"OpenRouter's moderation", 403, `{"error":{"code":403,"message":"openai/x requires moderation on OpenAI. Your input was flagged for \"violence\".","metadata":{"reasons":["violence"]}}}`, "", tidemark.ClassRefusal, "", "flagged"},
 		{"OpenRouter, no pictures", 404, `{"error":{"message":"No endpoints found that support image input","code":404}}`, "", tidemark.ClassBadRequest, "", ""},
 		{"llama.cpp, no pictures", 500, `{"error":{"code":500,"message":"image input is not supported - hint: if this is unexpected, you may need to provide the mmproj","type":"server_error"}}`, "", tidemark.ClassBadRequest, "", ""},

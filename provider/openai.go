@@ -53,6 +53,11 @@ func (o *OpenAI) Stream(ctx context.Context, req tidemark.Request) iter.Seq2[tid
 		fit := o.valid(req)
 		body, places := o.encode(fit.Request, true)
 		ans, err := o.call().do(ctx, body)
+		if o.bounds.learnTools(or(req.Model, o.Model), err) {
+			fit = o.valid(req)
+			body, places = o.encode(fit.Request, true)
+			ans, err = o.call().do(ctx, body)
+		}
 		usage := !refusesUsage(err)
 		if o.bounds.learn(or(req.Model, o.Model), o.bound(req), err) || !usage {
 			body, places = o.encode(fit.Request, usage)

@@ -125,14 +125,14 @@ func (s *Session) unmet(ctx context.Context, r *run, q queued, a Amendment) erro
 	return nil
 }
 
-// late takes apart the messages that are about to be taken where one was amended before it came: that is taken by itself,
-// with what amends it. One that was taken back asks nobody.
+// late takes apart the messages that are about to be taken where one was amended before it came, or while it waited: that is
+// taken by itself, with what amends it. One that was taken back asks nobody.
 func (s *Session) late(ctx context.Context, q []queued) ([]queued, []queued, error) {
 	for i, in := range q {
 		if in.Origin.Message == "" {
 			continue
 		}
-		rows, err := s.DB.Query(ctx, `SELECT n, id, payload FROM inputs WHERE key = ? AND state = 'unmet' AND at > ?
+		rows, err := s.DB.Query(ctx, `SELECT n, id, payload FROM inputs WHERE key = ? AND state IN ('unmet', 'new') AND kind = 'amend' AND at > ?
 			AND json_extract(origin, '$.channel') = ? AND json_extract(origin, '$.peer') = ?
 			AND ? IN (json_extract(json_extract(payload, '$'), '$.edits'), json_extract(json_extract(payload, '$'), '$.revokes')) ORDER BY n LIMIT ?`,
 			string(s.Key), s.Runtime.Now().Add(-unmetFor).UnixMilli(), in.Origin.Channel, in.Origin.Peer, in.Origin.Message, maxUnmet)
@@ -160,10 +160,10 @@ func (s *Session) late(ctx context.Context, q []queued) ([]queued, []queued, err
 	return q, nil, nil
 }
 
-// matchStmts have amendments whose message has come carried out next.
+// matchStmts have amendments whose message has come carried out next, also those that wait already.
 func matchStmts(amended []queued) (stmts []tidemark.Stmt) {
 	for _, a := range amended {
-		stmts = append(stmts, tidemark.Stmt{SQL: `UPDATE inputs SET state = 'new' WHERE n = ? AND state = 'unmet'`, Args: []any{a.N}, Want: 1})
+		stmts = append(stmts, tidemark.Stmt{SQL: `UPDATE inputs SET state = 'new' WHERE n = ? AND state IN ('unmet', 'new')`, Args: []any{a.N}, Want: 1})
 	}
 	return stmts
 }

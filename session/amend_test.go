@@ -162,6 +162,39 @@ func TestAmendedBeforeItCame(t *testing.T) {
 	}
 }
 
+// TestAmendedWhileItWaits: a message that is taken back or corrected while it waits is asked for by no model with its old words.
+func TestAmendedWhileItWaits(t *testing.T) {
+	h := newHarness(t, session.Settings{})
+	correct := session.Amend(session.Amendment{Edits: "m2", Text: "the bus leaves at noon"})
+	revoke := session.Amend(session.Amendment{Revokes: "m1"})
+	correct.ID, revoke.ID = "e1", "e2"
+	correct.Origin, revoke.Origin = overApp("ann", "e1", "").Origin, overApp("ann", "e2", "").Origin
+	waiting := []session.Input{overApp("ann", "m1", "my pin is 4471"), overApp("ann", "m2", "the bus leaves at six"), correct, revoke}
+	h.model.set(func(int, tidemark.Request) (tidemark.Message, error) {
+		for _, in := range waiting {
+			if _, err := h.Post(t.Context(), in); err != nil {
+				t.Error(err)
+			}
+		}
+		waiting = nil
+		return tidemark.Message{}, nil
+	})
+	h.say("hello")
+	h.amend("ann", "e9", session.Amendment{Revokes: "none"}) // behind all of them
+	asked := ""
+	for _, req := range h.model.calls {
+		for _, m := range req.Messages {
+			asked += m.PlainText() + "\n"
+		}
+	}
+	if strings.Contains(asked, "4471") || strings.Contains(asked, "at six") || !strings.Contains(asked, "at noon") {
+		t.Errorf("asked:\n%s", asked)
+	}
+	if got := viewText(h); strings.Contains(got, "4471") || strings.Contains(got, "at six") || strings.Count(got, "at noon") != 1 || !strings.Contains(got, "took this message back") {
+		t.Errorf("view:\n%s", got)
+	}
+}
+
 // TestQuiet: what wants no answer stands in the log and goes to the model with the next message, and nobody is asked.
 func TestQuiet(t *testing.T) {
 	h := newHarness(t, session.Settings{})

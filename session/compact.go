@@ -62,7 +62,7 @@ func (s *Session) fitWith(ctx context.Context, r *run, v View, mode fitMode, ins
 		return after, err
 	}
 	after, err = s.checked(ctx, r, p, after)
-	if r.trial.doubted > 0 && p.overlay != "" {
+	if r.trial.doubted && p.overlay != "" {
 		r.trial.installed = append(r.trial.installed, p.overlay)
 	}
 	s.tellRooms(ctx, p)

@@ -384,9 +384,7 @@ func TestFitWithoutAModel(t *testing.T) {
 				r.model("ok")
 			}
 			x := r.working(stateCalling)
-			if row.doubted {
-				x.trial.doubted = 1
-			}
+			x.trial.doubted = row.doubted
 			v, err := r.View(t.Context())
 			if err != nil {
 				t.Fatal(err)

@@ -137,6 +137,9 @@ func TestMisplaced(t *testing.T) {
 		"no tool is there": {func(int) tidemark.APIError {
 			return tidemark.APIError{Class: tidemark.ClassBadRequest, Status: http.StatusBadRequest, Message: "forbidden", Param: "tools[99]"}
 		}, tidemark.Text("T0xE"), false},
+		"a tool that is nowhere": {func(int) tidemark.APIError {
+			return tidemark.APIError{Class: tidemark.ClassBadRequest, Status: http.StatusBadRequest, Message: "tools.321: bad", Place: &tidemark.Place{Message: -1, Block: -1, Inner: -1}}
+		}, tidemark.Text("T0xE"), false},
 		"the system": {func(int) tidemark.APIError {
 			return tidemark.APIError{Class: tidemark.ClassBadRequest, Status: http.StatusBadRequest, Message: "forbidden", Param: "system.0"}
 		}, tidemark.Text("T0xE"), false},

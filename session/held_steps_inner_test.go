@@ -279,7 +279,7 @@ func TestTryWindows(t *testing.T) {
 		r.trial = c.trial
 		s.mostTaken.Store(c.taken)
 		err := s.retrySmaller(t.Context(), r, weighing(r.Log, c.size, 1_000, c.tokens), c.mode)
-		if (err != nil) != c.fails || err != nil && !errors.Is(err, tidemark.ErrNoGain) || s.settings().Window != c.window || r.trial.from != c.from || (r.trial.doubted > 0) != (c.mode == fitDoubted) || r.trial.least != (c.trial.least || !c.fails) {
+		if (err != nil) != c.fails || err != nil && !errors.Is(err, tidemark.ErrNoGain) || s.settings().Window != c.window || r.trial.from != c.from || r.trial.doubted != (c.mode == fitDoubted) || r.trial.least != (c.trial.least || !c.fails) {
 			t.Errorf("%s: %v, it tries %d, %+v", c.name, err, s.settings().Window, r.trial)
 		}
 	}

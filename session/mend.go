@@ -72,11 +72,14 @@ func (s *Session) guess(ctx context.Context, r *run, v View, refused error) (boo
 	return true, s.takeOut(ctx, r, guessed, edits, back...)
 }
 
+// nowhere is a place that is not in the request.
+var nowhere = tidemark.Place{Message: -1, Block: -1, Inner: -1}
+
 // ofWhatIsSaid reports that a refusal may be for what is said: a filter says so; other words are for nothing else that is known,
 // and name no place, or a wrong one: nothing is there, or not what is refused, since some count messages otherwise.
 func ofWhatIsSaid(api tidemark.APIError) bool {
 	switch {
-	case api.Class == tidemark.ClassRefusal:
+	case api.Class == tidemark.ClassRefusal, api.Place != nil && *api.Place == nowhere:
 		return true
 	case api.Class != tidemark.ClassBadRequest || notFound(api) || ofParameter(api) || speaksOf(api, otherWords[:]...):
 		return false
@@ -373,12 +376,11 @@ var otherWords = [...]string{"param", "parameter", "token", "max_tokens", "tool"
 var parameterWords = [...]string{"temperature", "top_p", "top_k", "schema", "budget_tokens", "stream", "streaming", "stream_options", "stop_sequences",
 	"tool_choice", "response_format", "metadata", "user_id", "service_tier"}
 
-// parameterAt is the place that an API begins with where it refuses a parameter: "metadata.user_id: string too long". What
-// is said in a request has another name, and a type of errors is no place.
-var (
-	parameterAt = regexp.MustCompile(`^(tools|anthropic-beta|[a-z0-9]+(?:[._][a-z0-9]+)+): `)
-	notAt       = regexp.MustCompile(`^(?:messages?|inputs?|contents?|prompt|system)\b|error$`)
-)
+// parameterAt is the place that an API begins with where it refuses a parameter: "metadata.user_id: string too long". A word of
+// its own before a colon ("n_ctx: ", "E_TOO_MUCH: ") is none, nor is where something is said.
+var parameterAt = regexp.MustCompile(`^(?:tools|tool_choice|parallel_tool_calls|anthropic-beta|betas|model|max_tokens|max_completion_tokens|metadata|user|thinking|reasoning|reasoning_effort|` +
+	`stream|stream_options|temperature|top_p|top_k|min_p|seed|n|stop|stop_sequences|logprobs|top_logprobs|logit_bias|presence_penalty|frequency_penalty|response_format|service_tier|` +
+	`container|context_management|mcp_servers|output_config|cache_control)(?:[._][a-z0-9._]+)?: `)
 
 // parameterText is what APIs say of a parameter that they do not know.
 var parameterText = regexp.MustCompile(`\b(?:unsupported|unrecognized|unknown) (?:request )?(?:parameter|argument)|\b(?:tools?|functions?|function calling) (?:is|are) not supported|not support (?:tools?|functions?|function calling)\b`)
@@ -389,8 +391,7 @@ func ofParameter(api tidemark.APIError) bool {
 	if strings.Contains(said, "messages") {
 		return false
 	}
-	at := parameterAt.FindStringSubmatch(said)
-	return at != nil && !notAt.MatchString(at[1]) || parameterText.MatchString(said) || speaksOf(api, parameterWords[:]...)
+	return parameterAt.MatchString(said) || parameterText.MatchString(said) || speaksOf(api, parameterWords[:]...)
 }
 
 // setAside keeps what is no text in the input of a turn that failed (a type that no provider takes, a picture) from being

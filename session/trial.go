@@ -5,20 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"time"
 
 	"github.com/tidemark-ai/tidemark"
 )
 
-// doubtFor is how long a refusal for no reason is remembered.
-const doubtFor = 24 * time.Hour
-
 // trial is a smaller window that a turn tries, since a request was refused and nobody said what the model takes. It is
-// learned when a request within it was taken, if the refusals were for tokens, and forgotten with the turn. Where they gave no
-// reason at all it is learned the second time: once may be an outage.
+// learned when a request within it was taken, if the refusals were for tokens, and forgotten with the turn.
 type trial struct {
 	from      tidemark.Tokens // the window before it, 0: none is tried
-	doubted   tidemark.Tokens // of a request of this size nobody said why it was refused: it may have been an outage
+	doubted   bool            // of one refusal nobody said that the request was too large, either: it may have been an outage
 	bytes     bool            // bytes were too many, which says nothing of tokens
 	least     bool            // the window is what the view takes and little more, since nothing could leave
 	installed []tidemark.EntryID
@@ -39,7 +34,7 @@ func (s *Session) answerRefusal(ctx context.Context, r *run, v, asked View, c ti
 	}
 	doubted := unexplained(*api)
 	switch {
-	case doubted && r.trial.doubted > 0: // a smaller one is refused as well
+	case doubted && r.trial.doubted: // a smaller one is refused as well
 		return false, errors.Join(refused, s.undoRetry(ctx, r))
 	case doubted && !s.mostOf(v), !doubted && api.Class != tidemark.ClassOverflow:
 		return s.guess(ctx, r, asked, refused)
@@ -75,42 +70,13 @@ func (s *Session) mostOf(v View) bool {
 // took keeps that a request was taken, and learns the window that was tried with it.
 func (s *Session) took(ctx context.Context, r *run, v View, usage tidemark.Usage) error {
 	s.doubts.Store(false)
-	size, before := max(v.Size, usage.Context()), tidemark.Tokens(s.mostTaken.Load())
-	s.mostTaken.Store(int64(max(before, size)))
+	size := max(v.Size, usage.Context())
+	s.mostTaken.Store(max(s.mostTaken.Load(), int64(size)))
 	t := r.trial
-	r.trial = trial{}
-	if sure, err := s.doubted(ctx, t.doubted, size, before); err != nil || !sure || t.from == 0 || t.bytes {
-		return err
+	if r.trial = (trial{}); t.from == 0 || t.doubted || t.bytes {
+		return nil
 	}
 	return s.learnAnd(ctx, r, t.from, max(s.settings().Window, size), tidemark.WindowHalved)
-}
-
-// doubted keeps that a request of a size was refused for no reason, 0 for none, and a smaller one taken, and reports whether
-// that says something of the window: not of a size that was taken before, and the first time it may have been an outage.
-func (s *Session) doubted(ctx context.Context, refused, taken, before tidemark.Tokens) (bool, error) {
-	name, now := s.windowName(s.settings().Model)+" ?", s.Runtime.Now()
-	known := (*s.learned.Load())[name]
-	if now.After(known.Until) {
-		known = tidemark.Window{}
-	}
-	switch {
-	case known.Tokens > 0 && taken >= known.Tokens: // so much is taken after all
-		known = tidemark.Window{}
-	case refused == 0:
-		return true, nil
-	case refused <= before:
-		return false, nil
-	case known.Tokens > 0:
-		return true, nil
-	default:
-		known = tidemark.Window{Model: name, Tokens: refused, Until: now.Add(doubtFor)}
-	}
-	return refused == 0, s.relearn(ctx, func(l learned) {
-		delete(l, name)
-		if known.Tokens > 0 {
-			l[name] = known
-		}
-	})
 }
 
 // retrySmaller compacts a view for a window that is tried.
@@ -120,9 +86,7 @@ func (s *Session) retrySmaller(ctx context.Context, r *run, v View, mode fitMode
 		r.trial.from, taken = before, tidemark.Tokens(s.mostTaken.Load())
 	}
 	r.weigh(&v, v.Fixed+v.View.Tokens()) // what was reported of requests before may be too little
-	if mode == fitDoubted {
-		r.trial.doubted = v.Size
-	}
+	r.trial.doubted = r.trial.doubted || mode == fitDoubted
 	if err := s.useWindow(ctx, windowToTry(before, taken, v)); err != nil {
 		return err
 	}

@@ -140,7 +140,7 @@ func TestTakenRequests(t *testing.T) {
 		{"less than before", trial{}, 10, tidemark.Usage{}, 20_000, 100_000, ""},
 		{"a window that is tried", trial{from: 100_000}, 30_000, tidemark.Usage{}, 30_000, 50_000, "The model takes 50000 tokens, not 100000: " + tidemark.WindowHalved.String() + "."},
 		{"more than is tried", trial{from: 100_000}, 60_000, tidemark.Usage{}, 60_000, 60_000, "The model takes 60000 tokens, not 100000: " + tidemark.WindowHalved.String() + "."},
-		{"one that may be an outage", trial{from: 100_000, doubted: 70_000}, 30_000, tidemark.Usage{}, 30_000, 100_000, ""},
+		{"one that may be an outage", trial{from: 100_000, doubted: true}, 30_000, tidemark.Usage{}, 30_000, 100_000, ""},
 		{"one for its bytes", trial{from: 100_000, bytes: true}, 30_000, tidemark.Usage{}, 30_000, 100_000, ""},
 	} {
 		s, _ := plain(t, Config{Settings: Settings{Window: 100_000}})
@@ -161,57 +161,6 @@ func TestTakenRequests(t *testing.T) {
 		}
 		if err := s.useWindow(t.Context(), 0); err != nil || s.settings().Window != c.window {
 			t.Errorf("%s: then it uses %d, %v", c.name, s.settings().Window, err)
-		}
-	}
-}
-
-// TestDoubted: a refusal for no reason says something of the window the second time, in a later life too; not where so much was
-// taken before, or since, not of another model, and not for ever.
-func TestDoubted(t *testing.T) {
-	for _, c := range []struct {
-		name    string
-		refused tidemark.Tokens // the first time
-		between func(s *Session, rt *still)
-		again   tidemark.Tokens
-		before  tidemark.Tokens
-		want    bool
-	}{
-		{"twice", 70_000, nil, 60_000, 50_000, true},
-		{"in a later life", 70_000, func(s *Session, _ *still) { s.learned.Store(&learned{}) }, 60_000, 50_000, true},
-		{"what was taken before", 70_000, nil, 50_000, 50_000, false},
-		{"the first was of what was taken before", 40_000, nil, 60_000, 50_000, false},
-		{"so much was taken since", 70_000, func(s *Session, _ *still) {
-			if sure, err := s.doubted(t.Context(), 0, 70_000, 50_000); err != nil || !sure {
-				t.Error(sure, err)
-			}
-		}, 80_000, 70_000, false},
-		{"less was taken since", 70_000, func(s *Session, _ *still) {
-			if sure, err := s.doubted(t.Context(), 0, 69_999, 50_000); err != nil || !sure {
-				t.Error(sure, err)
-			}
-		}, 80_000, 70_000, true},
-		{"of another model", 70_000, func(s *Session, _ *still) {
-			if err := s.Configure(t.Context(), Override{Model: "other"}); err != nil {
-				t.Error(err)
-			}
-		}, 60_000, 50_000, false},
-		{"a day later", 70_000, func(_ *Session, rt *still) { rt.now = rt.now.Add(doubtFor + time.Second) }, 60_000, 50_000, false},
-	} {
-		s, rt := plain(t, Config{Settings: Settings{Window: 100_000, Model: "m"}})
-		if sure, err := s.doubted(t.Context(), c.refused, 30_000, 50_000); err != nil || sure {
-			t.Errorf("%s: the first time %v, %v", c.name, sure, err)
-		}
-		if c.between != nil {
-			c.between(s, rt)
-		}
-		if err := s.readLearned(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if sure, err := s.doubted(t.Context(), c.again, 30_000, c.before); err != nil || sure != c.want {
-			t.Errorf("%s: %v, %v", c.name, sure, err)
-		}
-		if w := s.Window(); w.Tokens != 100_000 {
-			t.Errorf("%s: it uses %+v", c.name, w)
 		}
 	}
 }
@@ -311,7 +260,7 @@ func TestAnswerRefusal(t *testing.T) {
 		{"of no API", errKnown, 10_000, 0, trial{}, false, false},
 		{"of the key", &auth, 10_000, 0, trial{}, false, false},
 		{"for nothing known, of a small view", &odd, 3_000, 0, trial{}, false, false},
-		{"for nothing known, where a smaller one was refused as well", &odd, 10_000, 0, trial{doubted: 1}, false, true},
+		{"for nothing known, where a smaller one was refused as well", &odd, 10_000, 0, trial{doubted: true}, false, true},
 		{"for the room of the reply", &reply, 10_000, 7, trial{}, true, false},
 		{"for the same, too often", &reply, 10_000, 8, trial{}, false, false},
 	} {

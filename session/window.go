@@ -187,22 +187,15 @@ func (s *Session) pooled(ctx context.Context, told []tidemark.Window) []tidemark
 // the window, so with another one the prompt is made anew.
 func (s *Session) takeUp(ctx context.Context, heard []tidemark.Window) error {
 	now, names := s.Runtime.Now(), s.windowNames()
-	return s.relearn(ctx, func(l learned) {
-		for _, w := range heard {
-			if slices.Contains(names, w.Model) && w.Over(l[w.Model], now) {
-				l[w.Model] = w
-			}
-		}
-		maps.DeleteFunc(l, func(_ string, w tidemark.Window) bool { return w.From.Met() && now.After(w.Until) })
-	})
-}
-
-// relearn changes what is known of windows, in the database too.
-func (s *Session) relearn(ctx context.Context, change func(learned)) error {
 	for {
 		old := s.learned.Load()
 		next := maps.Clone(*old)
-		change(next)
+		for _, w := range heard {
+			if slices.Contains(names, w.Model) && w.Over(next[w.Model], now) {
+				next[w.Model] = w
+			}
+		}
+		maps.DeleteFunc(next, func(_ string, w tidemark.Window) bool { return w.From.Met() && now.After(w.Until) })
 		if maps.Equal(next, *old) {
 			return nil
 		}

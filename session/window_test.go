@@ -130,19 +130,17 @@ func TestNothingIsLearnedOfNo(t *testing.T) {
 }
 
 // TestRefusalWithoutAReason: a model that takes less than is assumed says so in words that nobody knows. It is tried with
-// less, and each message is answered. The second time it is learned, for all conversations: once, an outage looks the same.
-// What is too much by its bytes teaches nothing.
+// less, and each message is answered. Nothing is learned: an outage looks the same.
 func TestRefusalWithoutAReason(t *testing.T) {
 	for _, c := range []struct {
 		status int
 		class  tidemark.Class
 		says   string
-		most   int // refusals
 	}{
-		{400, tidemark.ClassBadRequest, "Bad Request", 2},
-		{413, tidemark.ClassOverflow, "Request Entity Too Large", 6},
-		{422, tidemark.ClassBadRequest, "no", 2},
-		{500, tidemark.ClassOverloaded, "oops", 6}, // each is asked three times
+		{400, tidemark.ClassBadRequest, "Bad Request"},
+		{413, tidemark.ClassOverflow, "Request Entity Too Large"},
+		{422, tidemark.ClassBadRequest, "no"},
+		{500, tidemark.ClassOverloaded, "oops"},
 	} {
 		t.Run(fmt.Sprint(c.status), func(t *testing.T) {
 			t.Parallel()
@@ -162,10 +160,9 @@ func TestRefusalWithoutAReason(t *testing.T) {
 					t.Fatalf("message %d is answered %q", i, got)
 				}
 			}
-			w, told := h.Window(), h.events("notice")
-			learned := w.From == tidemark.WindowHalved && w.Tokens <= takes && w.Tokens > takes/2 && len(told) == 1 && strings.Contains(told[0], w.From.String())
-			if refused == 0 || refused > c.most || learned != (c.status != 413) || !learned && (w.Tokens != session.DefaultWindow || len(told) > 0) {
-				t.Errorf("%d requests were refused, it uses %d tokens (%s), notices %q", refused, w.Tokens, w.From, told)
+			w := h.Window()
+			if refused == 0 || refused > 6 || w.Tokens != session.DefaultWindow || len(h.events("notice")) > 0 {
+				t.Errorf("%d requests were refused, it uses %d tokens (%s), notices %q", refused, w.Tokens, w.From, h.events("notice"))
 			}
 		})
 	}
