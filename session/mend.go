@@ -380,7 +380,7 @@ var parameterWords = [...]string{"temperature", "top_p", "top_k", "schema", "bud
 // its own before a colon ("n_ctx: ", "E_TOO_MUCH: ") is none, nor is where something is said.
 var parameterAt = regexp.MustCompile(`^(?:tools|tool_choice|parallel_tool_calls|anthropic-beta|betas|model|max_tokens|max_completion_tokens|metadata|user|thinking|reasoning|reasoning_effort|` +
 	`stream|stream_options|temperature|top_p|top_k|min_p|seed|n|stop|stop_sequences|logprobs|top_logprobs|logit_bias|presence_penalty|frequency_penalty|response_format|service_tier|` +
-	`container|context_management|mcp_servers|output_config|cache_control)(?:[._][a-z0-9._]+)?: `)
+	`container|context_management|mcp_servers|output_config|cache_control)(?:\.[a-z0-9._]+)?: `)
 
 // parameterText is what APIs say of a parameter that they do not know.
 var parameterText = regexp.MustCompile(`\b(?:unsupported|unrecognized|unknown) (?:request )?(?:parameter|argument)|\b(?:tools?|functions?|function calling) (?:is|are) not supported|not support (?:tools?|functions?|function calling)\b`)

@@ -9,8 +9,8 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
-	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/room"
+	"github.com/tidemark-ai/tidemark/room/selfcheck"
 	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
@@ -90,14 +90,14 @@ func (b broken) Query(context.Context, string, ...any) ([]tidemark.Row, error) {
 // TestCheckCannotBeMade: a check that cannot be made is no violation, and the compaction holds; a process that is gone says so.
 func TestCheckCannotBeMade(t *testing.T) {
 	for _, c := range []struct{ fails, want error }{{errKnown, nil}, {tidemark.ErrDead, tidemark.ErrDead}} {
-		s, _ := plain(t, Config{})
+		s, _ := plain(t, Config{Rooms: []room.Maker{selfcheck.Make}})
 		r := s.begun(t, "r", stateCalling)
 		s.spoken(t, 4)
 		v, err := s.View(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.log = &host.Log{DB: broken{s.DB, c.fails}}
+		s.log.DB = broken{s.DB, c.fails}
 		p := &plan{Log: r.Log, overlay: "o", edits: []tidemark.Edit{{From: "i0", To: "i1"}}}
 		if got, err := s.checked(t.Context(), r, p, v); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) || p.overlay != "o" || len(got.Items) != 4 {
 			t.Errorf("%v: %v, the view has %d messages", c.fails, err, len(got.Items))

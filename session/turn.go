@@ -143,7 +143,8 @@ func (s *Session) take(ctx context.Context, r *run) (done bool, err error) {
 	stmts = append(stmts, tidemark.Stmt{SQL: `UPDATE heads SET active = ?, messages = messages + ? WHERE key = ?`,
 		Args: []any{s.Runtime.Now().UnixMilli(), len(q), string(s.Key)}, Want: 1})
 	stmts = append(stmts, s.peopleStmts(slices.ContainsFunc(q, func(in queued) bool { return ofPeople(in.Origin) }))...)
-	if fresh && !slices.ContainsFunc(q, func(in queued) bool { return !wantsNoAnswer(in) }) {
+	silent := fresh && !slices.ContainsFunc(q, func(in queued) bool { return !wantsNoAnswer(in) })
+	if silent && len(amended) == 0 {
 		return true, s.endUnanswered(ctx, r, q, stmts)
 	}
 	if err := s.step(ctx, r, stateCalling, stmts...); err != nil {
@@ -160,6 +161,9 @@ func (s *Session) take(ctx context.Context, r *run) (done bool, err error) {
 		if err := s.amend(ctx, r, a); err != nil {
 			return false, err
 		}
+	}
+	if silent {
+		return true, s.endUnanswered(ctx, r, nil, nil)
 	}
 	return false, nil
 }
