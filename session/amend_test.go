@@ -33,6 +33,21 @@ func (h *harness) hear(peer, id string, content ...tidemark.Block) {
 	h.post(in)
 }
 
+// postedMeanwhile says hello, and posts inputs while the model is asked, so that they wait together.
+func (h *harness) postedMeanwhile(waiting []session.Input) {
+	h.t.Helper()
+	h.model.set(func(int, tidemark.Request) (tidemark.Message, error) {
+		for _, in := range waiting {
+			if _, err := h.Post(h.t.Context(), in); err != nil {
+				h.t.Error(err)
+			}
+		}
+		waiting = nil
+		return tidemark.Message{}, nil
+	})
+	h.say("hello")
+}
+
 func viewText(h *harness) string {
 	var b strings.Builder
 	for _, m := range h.sent() {
@@ -86,19 +101,14 @@ func TestAmend(t *testing.T) {
 // TestAmendedAtOnce: what corrects a message that is not here is amended by what waits right behind it.
 func TestAmendedAtOnce(t *testing.T) {
 	h := newHarness(t, session.Settings{})
-	waiting := []session.Amendment{{Edits: "never", Text: "the bus leaves at ten"}, {Revokes: "never"}, {Edits: "nor that", Text: "the ferry leaves at one"}, {Edits: "nor that", Text: "the ferry leaves at two"}}
-	h.model.set(func(int, tidemark.Request) (tidemark.Message, error) {
-		for i, a := range waiting {
-			in := session.Amend(a)
-			in.ID, in.Origin = fmt.Sprint("e", i), tidemark.Origin{From: tidemark.FromPerson, Channel: "whatsapp", Peer: "ann", Message: fmt.Sprint("e", i)}
-			if _, err := h.Post(t.Context(), in); err != nil {
-				t.Error(err)
-			}
-		}
-		waiting = nil
-		return tidemark.Message{}, nil
-	})
-	h.say("hello")
+	amendments := []session.Amendment{{Edits: "never", Text: "the bus leaves at ten"}, {Revokes: "never"}, {Edits: "nor that", Text: "the ferry leaves at one"}, {Edits: "nor that", Text: "the ferry leaves at two"}}
+	var waiting []session.Input
+	for i, a := range amendments {
+		in := session.Amend(a)
+		in.ID, in.Origin = fmt.Sprint("e", i), overApp("ann", fmt.Sprint("e", i), "").Origin
+		waiting = append(waiting, in)
+	}
+	h.postedMeanwhile(waiting)
 	h.amend("ann", "e9", session.Amendment{Revokes: "none"}) // behind all of them
 	if got := viewText(h); strings.Contains(got, "at ten") || strings.Contains(got, "at one") || strings.Count(got, "the ferry leaves at two") != 1 {
 		t.Errorf("view:\n%s", got)
@@ -125,16 +135,7 @@ func TestAmendedBeforeItCame(t *testing.T) {
 		t.Error("the neighbour is not answered")
 	}
 	waiting := []session.Input{overApp("ann", "m0", "hello again"), overApp("ann", "m1", "my pin is 4471"), overApp("ann", "m2", "the bus leaves at six"), overApp("ann", "m3", "and now?")}
-	h.model.set(func(int, tidemark.Request) (tidemark.Message, error) {
-		for _, in := range waiting {
-			if _, err := h.Post(t.Context(), in); err != nil {
-				t.Error(err)
-			}
-		}
-		waiting = nil
-		return tidemark.Message{}, nil
-	})
-	h.say("hello")
+	h.postedMeanwhile(waiting)
 	h.amend("ann", "r4", session.Amendment{Revokes: "none"}) // behind all of them
 	asked := ""
 	for i, req := range h.model.calls {
@@ -170,16 +171,7 @@ func TestAmendedWhileItWaits(t *testing.T) {
 	correct.ID, revoke.ID = "e1", "e2"
 	correct.Origin, revoke.Origin = overApp("ann", "e1", "").Origin, overApp("ann", "e2", "").Origin
 	waiting := []session.Input{overApp("ann", "m1", "my pin is 4471"), overApp("ann", "m2", "the bus leaves at six"), correct, revoke}
-	h.model.set(func(int, tidemark.Request) (tidemark.Message, error) {
-		for _, in := range waiting {
-			if _, err := h.Post(t.Context(), in); err != nil {
-				t.Error(err)
-			}
-		}
-		waiting = nil
-		return tidemark.Message{}, nil
-	})
-	h.say("hello")
+	h.postedMeanwhile(waiting)
 	h.amend("ann", "e9", session.Amendment{Revokes: "none"}) // behind all of them
 	asked := ""
 	for _, req := range h.model.calls {
