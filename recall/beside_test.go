@@ -86,6 +86,21 @@ func TestHopNumber(t *testing.T) {
 	}
 }
 
+// TestHopBesideNumber: a hit that has the number of the query beside another word leads nowhere.
+func TestHopBesideNumber(t *testing.T) {
+	var docs []Doc
+	for i := range 30 {
+		docs = append(docs, Doc{ID: fmt.Sprint(i), Pos: int64(3 * i), Text: fmt.Sprintf("Bus LX %d carried parcel c0f%d, %d passengers.", 420+i, 300+i, 450-i)})
+	}
+	x := New(docs, nil)
+	for query, want := range map[string]bool{"parcel of bus MX 433": false, "what did QQ 431 carry": false, "seal of bus LX 433": true} {
+		q := Parse(query, nil)
+		if next, ok := x.Hop(q, x.Search(q, Stats{})); ok != want {
+			t.Errorf("%s: %q, %v", query, next.Text, ok)
+		}
+	}
+}
+
 // TestPlace: of a long text the place is given where the number stands as it does in the query.
 func TestPlace(t *testing.T) {
 	const text = "Step 12 is done in 12 seconds, says the log of all builds.\n112 lines. Then build 12 came, and 12 more."

@@ -80,13 +80,25 @@ const (
 	hopTerms = 6
 )
 
-// numbersIn reports whether a document has all numbers and ids of the query, as they stand there.
+// numbersIn reports whether a document has all numbers and ids of the query, as they stand there, and of each number the word
+// that stands next to it in the query: "MX 433" is not in what speaks of LX 433.
 func (m *match) numbersIn(doc int) bool {
+	has := func(t int) bool {
+		return slices.ContainsFunc(m.x.terms[doc], func(id int32) bool { return m.at[id] == int32(t+1) })
+	}
+	beside := m.q.numbers()
 	for t, term := range m.terms {
 		if !numbered(term) && !m.q.exact(term) {
 			continue
 		}
-		if m.loose != nil && m.loose[doc].has(t) || !slices.ContainsFunc(m.x.terms[doc], func(id int32) bool { return m.at[id] == int32(t+1) }) {
+		if m.loose != nil && m.loose[doc].has(t) || !has(t) {
+			return false
+		}
+		next := slices.IndexFunc(beside[term], func(b besides) bool { return b.off == -1 })
+		if next < 0 || identifier(term) {
+			continue
+		}
+		if n := slices.Index(m.terms, beside[term][next].word); n >= 0 && !has(n) {
 			return false
 		}
 	}
