@@ -176,6 +176,7 @@ func TestSqueeze(t *testing.T) {
 		{"a large and a small one", false, 0, []tidemark.Block{x(60_000), x(3_000)}, "e1#1 9123+9123 of 59997, 0"},
 		{"beside a summary", false, 3_000, []tidemark.Block{x(40_000)}, "e3#1 9841+9841 of 39998, 0"},
 		{"beside much", false, 30_000, []tidemark.Block{x(40_000)}, "e3#1 9729+9729 of 39998, 0"},
+		{"beside what could not leave, refused", true, 6_000, []tidemark.Block{x(40_000)}, "e3#1 8490+8490 of 39998, 0"},
 		{"pictures that fit", false, 0, []tidemark.Block{image(1), image(2), image(3)}, ""},
 		{"one picture too many", false, 0, []tidemark.Block{image(1), image(2), image(3), image(4), image(5)}, "e1#1 0+0 of 0, 1"},
 		{"beside words", false, 0, []tidemark.Block{image(1), x(30_000), image(2), image(3), image(4)}, "e1#2 742+742 of 29995, 0"},

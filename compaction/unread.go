@@ -63,10 +63,14 @@ const maxSqueezed = 800 << 10
 func squeeze(v View, b Budget) []tidemark.Edit {
 	var fixed, rest tidemark.Tokens
 	var words, media []long
-	marks := whole(v.Items)
+	marks, eighth := whole(v.Items), v.estimated(b.Window/8)
 	for i := range v.Items {
 		it := &v.Items[i]
-		if !marks[i] {
+		switch {
+		case !marks[i] && IsSummary(*it): // see shortSummary
+			rest += min(it.Tokens, eighth)
+			continue
+		case !marks[i]:
 			rest += it.Tokens
 			continue
 		}
@@ -84,7 +88,10 @@ func squeeze(v View, b Budget) []tidemark.Edit {
 			}
 		}
 	}
-	beside := v.estimated(b.Window-b.Window/16-v.Fixed) - min(rest, v.estimated(b.Window/8))
+	if !v.Refused { // else it is known that it does not fit, and what stands beside it could not leave
+		rest = min(rest, eighth)
+	}
+	beside := v.estimated(b.Window-b.Window/16-v.Fixed) - rest
 	room := max(min(v.estimated(b.Room()-v.Fixed), beside), 0) - fixed
 	var all tidemark.Tokens
 	for _, l := range words {
