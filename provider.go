@@ -68,6 +68,7 @@ type Reply struct {
 	Message Message
 	Call    Call
 	LeftOut []string // names of the tools that were not sent, since the API takes no more
+	Unfit   []string // of the pictures and files behind the last answer, what stands for those that the API does not take, and why
 }
 
 // Delta is one step of a streamed answer. The last one of a successful stream carries the Reply.

@@ -52,6 +52,7 @@ func (o *OpenAI) valid(req tidemark.Request) *sending {
 	if o.official() {
 		r.system = true // many servers know a system message only as the first
 		r.tools.most = maxChatTools
+		r.tools.long = 1024 // "Invalid 'tools[0].function.description': string too long. Expected a string with maximum length 1024"
 	} else if n := o.bounds.tools(or(req.Model, o.Model)); n > 0 { // another one may stand before it
 		r.tools.most = n
 	}
@@ -193,9 +194,6 @@ func (s *sending) refused(api *tidemark.APIError, find func(refusedPlace) spot) 
 			api.Place = &tidemark.Place{Message: at.message, Block: at.block, Inner: at.inner}
 		}
 		return
-	}
-	if ok && p.list == "tools" && p.n >= len(s.Tools) { // it is not there, so something else is refused
-		api.Place = &tidemark.Place{Message: -1, Block: -1, Inner: -1}
 	}
 	for _, t := range s.Tools {
 		if own := s.aliases.own(t.Name); own == tool {

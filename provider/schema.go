@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	tidemark "github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/internal/jsonscan"
 )
@@ -18,6 +19,7 @@ type schemaRules struct {
 	name func(name string) string
 	full bool // an object says its properties, an array its items, and neither enum nor not stand at the top
 	most int  // tools in a request, 0: any number
+	long int  // bytes of what a tool is described with, 0: any number
 }
 
 // emptySchema is of a tool that takes no arguments.
@@ -66,7 +68,12 @@ func (a aliases) reply(m tidemark.Message) tidemark.Message {
 		for key, sent := range a.keys[own] {
 			back[sent] = key
 		}
-		input := renameKeys(b.Input, func(key string) string { return or(back[key], key) }, len(back) > 0)
+		input := renameKeys(b.Input, func(key string) string {
+			if own, ok := back[key]; ok { // it may be empty
+				return own
+			}
+			return key
+		}, len(back) > 0)
 		if !bytes.Equal(input, b.Input) {
 			sets = append(sets, field{Key: "input", Value: input})
 		}
@@ -124,6 +131,15 @@ func (s *sending) define() {
 // definition is a tool as an API takes it, with the keys that it knows by other names. What is valid stays to the byte.
 func definition(t tidemark.Tool, r schemaRules) (tidemark.Tool, map[string]string) {
 	t.Name = r.name(t.Name)
+	t, keys := defined(t, r)
+	if r.long > 0 && len(t.Description) > r.long {
+		t.Description = clip.To(t.Description, r.long-len("…"))
+	}
+	return t, keys
+}
+
+// defined is a tool with the schema and the description that say what it takes.
+func defined(t tidemark.Tool, r schemaRules) (tidemark.Tool, map[string]string) {
 	if len(t.InputSchema) == 0 {
 		return t, nil
 	}
@@ -173,7 +189,9 @@ func (m *mender) schema(raw []byte, depth int) []byte {
 		switch name {
 		case "type":
 			fit := kinds(value)
-			kind = scalar(fit)
+			if kind = scalar(fit); bytes.Contains(fit, []byte(`"array"`)) { // one of several
+				kind = "array"
+			}
 			set(fit)
 		case "properties", "$defs", "definitions", "patternProperties", "dependentSchemas":
 			set(m.members(name, value, depth))

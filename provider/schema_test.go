@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -40,6 +41,7 @@ var schemas = []struct {
 	{"words with values of another form", `{"type":"Object","properties":{"a":{"type":"String","minLength":"3","maxLength":9.0,"description":7,"enum":"x","readOnly":1},"b":{"type":["string",null,"Integer","string"]},"c":{"type":"any","minimum":"0"}}}`,
 		`{"type":"object","properties":{"a":{"type":"string","maxLength":9.0},"b":{"type":["string","integer"]},"c":{}}}`, "", ""},
 	{"an array without items", `{"type":"object","properties":{"a":{"type":"array"}}}`, "", `{"type":"object","properties":{"a":{"type":"array","items":{}}}}`, ""},
+	{"perhaps an array, without items", `{"type":"object","properties":{"a":{"type":["array","null"]}}}`, "", `{"type":"object","properties":{"a":{"type":["array","null"],"items":{}}}}`, ""},
 	{"alternatives that are none", `{"type":"object","properties":{"a":{"anyOf":[]}},"anyOf":7}`, `{"type":"object","properties":{"a":{}}}`, "", ""},
 	{"properties that are none", `{"type":"object","properties":[]}`, `{"type":"object"}`, `{"type":"object","properties":{}}`, ""},
 	{"odd names", `{"type":"object","properties":{"$filter":{"type":"string"},"ok":{}},"required":["$filter"]}`,
@@ -173,5 +175,69 @@ func TestSchemaOfManyWays(t *testing.T) {
 	fit := o.valid(tidemark.Request{Tools: []tidemark.Tool{{Name: "t", InputSchema: []byte(schema)}}, Messages: []tidemark.Message{tidemark.NewText(tidemark.User, "hi")}})
 	if got := string(fit.Tools[0].InputSchema); !strings.Contains(got, `"x"`) || !strings.Contains(got, `"type":"object"`) {
 		t.Errorf("%.300s", got)
+	}
+}
+
+// TestUnfit: a reply says of the pictures and files that came last which its request went without, and why; of earlier ones that
+// was said before.
+func TestUnfit(t *testing.T) {
+	t.Parallel()
+	var odd, fine tidemark.Block
+	if err := errors.Join(json.Unmarshal([]byte(`{"type":"image","source":{"type":"base64","media_type":"image/png","data":"QUJD"}}`), &odd),
+		json.Unmarshal([]byte(`{"type":"image","source":{"type":"url","url":"https://x.test/a.png"}}`), &fine)); err != nil {
+		t.Fatal(err)
+	}
+	inside := tidemark.Block{Type: tidemark.TypeToolResult, ToolUseID: "c", Content: []tidemark.Block{odd}}
+	said := func(role tidemark.Role, blocks ...tidemark.Block) tidemark.Message {
+		return tidemark.Message{Role: role, Content: blocks}
+	}
+	for _, c := range []struct {
+		name     string
+		messages []tidemark.Message
+		want     int
+	}{
+		{"two of three", []tidemark.Message{said(tidemark.User, odd, fine, odd)}, 2},
+		{"before an answer", []tidemark.Message{said(tidemark.User, odd), tidemark.NewText(tidemark.Assistant, "so"), said(tidemark.User, fine)}, 0},
+		{"in a result", []tidemark.Message{tidemark.NewText(tidemark.User, "look"), said(tidemark.Assistant, tidemark.ToolUse("c", "look", []byte(`{}`))), said(tidemark.User, inside)}, 1},
+	} {
+		for name, s := range map[string]*sending{"Anthropic": (&Anthropic{}).valid(tidemark.Request{Messages: c.messages}), "OpenAI": (&OpenAI{}).valid(tidemark.Request{Messages: c.messages})} {
+			var got []string
+			s.own(func(d tidemark.Delta, _ error) bool {
+				got = d.Reply.Unfit
+				return true
+			})(tidemark.Delta{Reply: &tidemark.Reply{}}, nil)
+			if len(got) != c.want || c.want > 0 && got[0] != "A picture (image/png) stood here and is left out: it is no PNG, JPEG, GIF or WebP. It is whole in the log." {
+				t.Errorf("%s to %s: %q", c.name, name, got)
+			}
+		}
+	}
+}
+
+// TestLongDescription: OpenAI takes so much of what a tool is described with; others all of it.
+func TestLongDescription(t *testing.T) {
+	t.Parallel()
+	const most = 1024
+	for n, want := range map[int]int{most: most, most + 1: most, 5000: most} {
+		req := greeting
+		req.Tools = []tidemark.Tool{{Name: "look", Description: strings.Repeat("x", n), InputSchema: json.RawMessage(emptySchema)}}
+		if got := (&OpenAI{}).valid(req).Tools[0].Description; len(got) != want || (n > most) != strings.HasSuffix(got, "x…") {
+			t.Errorf("of %d bytes %d are sent", n, len(got))
+		}
+		if got := (&OpenAI{BaseURL: "http://127.0.0.1/v1"}).valid(req).Tools[0].Description; len(got) != n {
+			t.Errorf("elsewhere of %d bytes %d are sent", n, len(got))
+		}
+	}
+}
+
+// TestEmptyKey: an argument whose name is empty comes back as that.
+func TestEmptyKey(t *testing.T) {
+	t.Parallel()
+	req := greeting
+	req.Tools = []tidemark.Tool{{Name: "look", InputSchema: json.RawMessage(`{"type":"object","properties":{"":{"type":"string"},"b":{}}}`)}}
+	s := (&Anthropic{}).valid(req)
+	sent := s.aliases.keysSent("look", []byte(`{"":"x","b":1}`))
+	back := s.aliases.reply(tidemark.Message{Role: tidemark.Assistant, Content: []tidemark.Block{tidemark.ToolUse("c", "look", sent)}})
+	if strings.Contains(string(sent), `{""`) || string(back.Content[0].Input) != `{"":"x","b":1}` {
+		t.Errorf("sent %s, back %s", sent, back.Content[0].Input)
 	}
 }

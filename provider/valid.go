@@ -48,6 +48,8 @@ type sending struct {
 	from    [][]spot           // of the blocks of each message; a block beyond is ours, as the note is
 	aliases aliases
 	leftOut []string // tools that are too many
+	unfit   []string // what the model reads in the place of pictures and files behind the last answer
+	fresh   bool     // this message stands behind that
 	seen    pictures
 }
 
@@ -76,7 +78,12 @@ func valid(req tidemark.Request, r rules) *sending {
 		s.open()
 	}
 	s.seen.count(s.Messages, s.media)
+	answered := len(s.Messages) - 1
+	for answered >= 0 && s.Messages[answered].Role != tidemark.Assistant {
+		answered--
+	}
 	for i := range s.Messages {
+		s.fresh = i > answered
 		s.content(i)
 	}
 	s.identify()
@@ -238,10 +245,14 @@ func (s *sending) medium(b tidemark.Block) *tidemark.Block {
 			b = *own
 		}
 	}
-	if fit := s.seen.medium(b, s.media); fit != nil {
-		return fit
+	fit := s.seen.medium(b, s.media)
+	if fit == nil {
+		return own
 	}
-	return own
+	if s.fresh && fit.Type == tidemark.TypeText {
+		s.unfit = append(s.unfit, strings.Trim(fit.Text, "[]"))
+	}
+	return fit
 }
 
 // kept reports a block of a result that is not empty; mended places count these alone.
@@ -325,9 +336,9 @@ func plain(name string, most int, others string) string {
 	return clean[:min(len(clean), head)] + "_" + hex.EncodeToString(sum[:digits/2])
 }
 
-// own gives what a reader is told of an answer the names that the tools have here, and those that were left out.
+// own gives what a reader is told of an answer the names that the tools have here, and what was left out.
 func (s *sending) own(yield yielder) yielder {
-	if len(s.aliases.names) == 0 && len(s.aliases.keys) == 0 && len(s.leftOut) == 0 {
+	if len(s.aliases.names) == 0 && len(s.aliases.keys) == 0 && len(s.leftOut) == 0 && len(s.unfit) == 0 {
 		return yield
 	}
 	return func(d tidemark.Delta, err error) bool {
@@ -336,7 +347,7 @@ func (s *sending) own(yield yielder) yielder {
 		}
 		if d.Reply != nil {
 			r := *d.Reply
-			r.Message, r.LeftOut = s.aliases.reply(r.Message), s.leftOut
+			r.Message, r.LeftOut, r.Unfit = s.aliases.reply(r.Message), s.leftOut, s.unfit
 			d.Reply = &r
 		}
 		return yield(d, err)

@@ -265,6 +265,9 @@ func Explain(err error) string {
 }
 
 func explainAPI(e *tidemark.APIError) string {
+	if e.Type == tidemark.EmptyReply {
+		return "The model answered with nothing. Try again. (" + e.Message + ")"
+	}
 	switch e.Class {
 	case tidemark.ClassAuth:
 		return "The model provider refused the key: " + e.Message + ". Set the right one and try again."

@@ -281,6 +281,7 @@ func TestExplained(t *testing.T) {
 		{"rate", api(tidemark.ClassRate), "The model provider is limiting requests. Try again in a moment. (no)"},
 		{"overloaded", api(tidemark.ClassOverloaded), "The model provider is overloaded. Try again in a moment. (no)"},
 		{"network", api(tidemark.ClassNetwork), "The model provider could not be reached. (no)"},
+		{"an empty answer", &tidemark.APIError{Class: tidemark.ClassNetwork, Type: tidemark.EmptyReply, Message: "no"}, "The model answered with nothing. Try again. (no)"},
 		{"another of the API", api(tidemark.ClassRefusal), "model API: refusal: no"},
 		{"time", fmt.Errorf("turn: %w", tidemark.ErrTimeout), "The turn took too long and was stopped."},
 		{"any other", errors.New("the disk is full"), "the disk is full"},

@@ -28,7 +28,7 @@ const (
 const (
 	maxParallel = 8
 	maxCalls    = 128 // in one reply
-	maxLeftOut  = 10  // tools that are named where there are too many
+	maxLeftOut  = 10  // things that are named where the API does not take them
 )
 
 // tools lists what the model may call: the session's own, the agent's, and those of others.
@@ -49,16 +49,33 @@ func (s *Session) tools(ctx context.Context) ([]tidemark.Tool, error) {
 	return unrefused(s.permitted(out), *s.refusedTools.Load(), s.windowName(s.settings().Model)), nil
 }
 
-// tellLeftOut tells of tools that the model does not have, since its API takes no more, once in a life.
-func (s *Session) tellLeftOut(ctx context.Context, r *run, names []string) error {
-	n := len(names)
-	if n == 0 || s.leftOut.Swap(int64(n)) == int64(n) {
+// tellLeftOut tells of what the model does not have since its API does not take it: tools that are too many, once in a life, and
+// what came in this turn and is no picture, say, or too large a one.
+func (s *Session) tellLeftOut(ctx context.Context, r *run, reply tidemark.Reply) error {
+	var lines []string
+	if names := reply.LeftOut; len(names) > 0 && s.leftOut.Swap(int64(len(names))) != int64(len(names)) {
+		lines = append(lines, fmt.Sprintf("The model's API takes no more tools. It goes without %d of them: %s.", len(names), listed(names, ", ")))
+	}
+	if len(reply.Unfit) > 0 {
+		lines = append(lines, listed(reply.Unfit, "\n"))
+	}
+	if len(lines) == 0 {
 		return nil
 	}
-	if n > maxLeftOut {
-		names = append(slices.Clone(names[:maxLeftOut]), "…")
+	line := strings.Join(lines, "\n")
+	told, err := s.teller().Lines(ctx, r.Log, r.origins, line)
+	if err != nil {
+		return err
 	}
-	return s.announce(ctx, r, fmt.Sprintf("The model's API takes no more tools. It goes without %d of them: %s.", n, strings.Join(names, ", ")))
+	return s.announce(ctx, r, line, told...)
+}
+
+// listed joins some words, of many the first.
+func listed(words []string, sep string) string {
+	if len(words) > maxLeftOut {
+		words = append(slices.Clone(words[:maxLeftOut]), "…")
+	}
+	return strings.Join(words, sep)
 }
 
 // callStmts registers all calls of a reply before the first runs.

@@ -196,7 +196,7 @@ func TestRefusedTools(t *testing.T) {
 		know int
 		told int
 	}{{a, 128, 1}, {b, 1, 1}, {a, 2, 2}} {
-		stmts, kept := s.refuse(c.tool, "odd")
+		stmts, kept := s.refuse([]tidemark.Tool{c.tool}, "odd")
 		if err := s.DB.Tx(t.Context(), stmts); err != nil {
 			t.Fatal(err)
 		}
@@ -213,27 +213,8 @@ func TestRefusedTools(t *testing.T) {
 	if _, err := Open(t.Context(), s.Config); err != nil || len(box.told) != 1 {
 		t.Errorf("a later life tells %q, %v", box.told, err)
 	}
-	r := s.begun(t, "r", stateCalling)
-	v := weighing(r.Log, 10, 0, 0)
-	v.Tools = []tidemark.Tool{a, b}
-	for name, want := range map[string]bool{"a": true, "none": false} {
-		again, err := s.mend(t.Context(), r, v, &tidemark.APIError{Class: tidemark.ClassBadRequest, Message: "odd", Place: &tidemark.Place{Message: -1, Tool: name}})
-		if again != want || err != nil {
-			t.Errorf("tool %s: %v, %v", name, again, err)
-		}
-	}
-	if got := s.notices(t); got != "The model's API refused the tool a (odd). It is left out until its definition is another one." || r.mends != 1 {
-		t.Errorf("told %q, mended %d times", got, r.mends)
-	}
-	for _, c := range []struct {
-		name  string
-		class tidemark.Class
-		mends int
-	}{{"another failure", tidemark.ClassOverflow, 0}, {"too often", tidemark.ClassBadRequest, maxMends}} {
-		r.mends = c.mends
-		if again, err := s.mend(t.Context(), r, v, &tidemark.APIError{Class: c.class, Place: &tidemark.Place{Message: -1, Tool: "a"}}); again || err != nil || r.mends != c.mends {
-			t.Errorf("%s: %v, %v", c.name, again, err)
-		}
+	if stmts, kept := s.refuse(nil, "odd"); stmts != nil || kept == nil {
+		t.Errorf("none: %d statements", len(stmts))
 	}
 }
 
@@ -248,7 +229,7 @@ func TestLeftOutTools(t *testing.T) {
 		return out
 	}
 	for _, n := range []int{0, 2, 2, 10, 11, 11} {
-		if err := s.tellLeftOut(t.Context(), r, names(n)); err != nil {
+		if err := s.tellLeftOut(t.Context(), r, tidemark.Reply{LeftOut: names(n)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -256,5 +237,11 @@ func TestLeftOutTools(t *testing.T) {
 	want := strings.Join([]string{"It goes without 2 of them: t0, t1.", "It goes without 10 of them: " + ten + ".", "It goes without 11 of them: " + ten + ", …."}, ", ")
 	if got := strings.ReplaceAll(s.notices(t), "The model's API takes no more tools. ", ""); got != want {
 		t.Errorf("told %q, want %q", got, want)
+	}
+	if err := s.tellLeftOut(t.Context(), r, tidemark.Reply{LeftOut: names(11), Unfit: []string{"A picture is left out: it is empty.", "And another."}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.notices(t); !strings.HasSuffix(got, ", …., A picture is left out: it is empty.\nAnd another.") {
+		t.Errorf("told %q", got)
 	}
 }
