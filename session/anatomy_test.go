@@ -120,7 +120,7 @@ func TestPromptsRebuilt(t *testing.T) {
 				n++
 				switch {
 				case n%17 == 0:
-					return tidemark.Message{}, &tidemark.APIError{Class: tidemark.ClassRefusal, Message: "no"}
+					return tidemark.Message{}, &tidemark.APIError{Class: tidemark.ClassAuth, Message: "no"}
 				case n%3 == 0:
 					return tidemark.Message{Role: tidemark.Assistant, Content: []tidemark.Block{tidemark.Text(words(10)), tidemark.ToolUse(fmt.Sprintf("call_%d", n), "look", []byte(`{"at":1.0}`))}}, nil
 				}
@@ -189,7 +189,7 @@ func (h *harness) undoNewest() int {
 func TestAnatomyFields(t *testing.T) {
 	h := newHarness(t, session.Settings{Window: 8000, Reserve: 4000, System: "You are a tide gauge."})
 	h.model.set(func(n int, _ tidemark.Request) (tidemark.Message, error) {
-		if n == 3 {
+		if n >= 3 {
 			return tidemark.Message{}, &tidemark.APIError{Class: tidemark.ClassRefusal, Message: "refused"}
 		}
 		return tidemark.Message{}, nil

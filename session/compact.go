@@ -18,11 +18,10 @@ import (
 type fitMode string
 
 const (
-	fitAuto    fitMode = "threshold" // if it is over the limit
-	fitForced  fitMode = "overflow"  // the provider reported that it is
-	fitDoubted fitMode = "refusal"   // it refused a large request, and nobody knows why
-	fitManual  fitMode = "manual"    // a person asked
-	fitAgain   fitMode = "again"     // an extract stood in for a summary
+	fitAuto   fitMode = "threshold" // if it is over the limit
+	fitForced fitMode = "overflow"  // the provider reported that it is
+	fitManual fitMode = "manual"    // a person asked
+	fitAgain  fitMode = "again"     // an extract stood in for a summary
 )
 
 // fit compacts a view that is over the limit and returns the new one. It is decided once: a plan
@@ -37,7 +36,7 @@ func (s *Session) fitWith(ctx context.Context, r *run, v View, mode fitMode, ins
 	if err != nil {
 		return v, err
 	}
-	hard := mode == fitForced || mode != fitDoubted && v.Size > s.settings().Window
+	hard := mode == fitForced || v.Size > s.settings().Window
 	list, rests, err := s.asked(ctx, v, mode, hard)
 	if err != nil {
 		return v, err
@@ -62,9 +61,6 @@ func (s *Session) fitWith(ctx context.Context, r *run, v View, mode fitMode, ins
 		return after, err
 	}
 	after, err = s.checked(ctx, r, p, after)
-	if r.trial.doubted && p.overlay != "" {
-		r.trial.installed = append(r.trial.installed, p.overlay)
-	}
 	s.tellRooms(ctx, p)
 	return after, err
 }
@@ -74,7 +70,7 @@ func (s *Session) fitWith(ctx context.Context, r *run, v View, mode fitMode, ins
 func (s *Session) cannot(v View, mode fitMode, err error) error {
 	lost := errors.Is(err, tidemark.ErrConflict) || errors.Is(err, tidemark.ErrDead) || errors.Is(err, context.Canceled) || errors.Is(err, tidemark.ErrAborted)
 	switch {
-	case lost || mode == fitManual || mode == fitDoubted:
+	case lost || mode == fitManual:
 		return err
 	case mode == fitForced:
 		return fmt.Errorf("%w: %w", tidemark.ErrOverflow, err)

@@ -18,7 +18,7 @@ import (
 // somebody waits for it.
 func TestCannotCompact(t *testing.T) {
 	r := newRig(t, Settings{})
-	modes := []fitMode{fitAuto, fitForced, fitDoubted, fitManual, fitAgain}
+	modes := []fitMode{fitAuto, fitForced, fitManual, fitAgain}
 	for _, lost := range []error{tidemark.ErrConflict, tidemark.ErrDead, context.Canceled, tidemark.ErrAborted} {
 		for _, mode := range modes {
 			if got := r.cannot(View{}, mode, fmt.Errorf("step: %w", lost)); !errors.Is(got, lost) || errors.Is(got, tidemark.ErrOverflow) {
@@ -28,7 +28,7 @@ func TestCannotCompact(t *testing.T) {
 	}
 	for _, failed := range []error{errFaulty, tidemark.ErrNoGain} {
 		for _, mode := range modes {
-			got, ends := r.cannot(View{}, mode, failed), mode == fitForced || mode == fitDoubted || mode == fitManual
+			got, ends := r.cannot(View{}, mode, failed), mode == fitForced || mode == fitManual
 			if errors.Is(got, failed) != ends || errors.Is(got, tidemark.ErrOverflow) != (mode == fitForced) || !ends && got != nil {
 				t.Errorf("%s, %v: %v", mode, failed, got)
 			}

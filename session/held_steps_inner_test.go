@@ -259,27 +259,24 @@ func TestTryWindows(t *testing.T) {
 		size   tidemark.Tokens // as it was reported
 		tokens tidemark.Tokens // as it is estimated, beside 1,000
 		taken  int64
-		mode   fitMode
 		trial  trial
 		window tidemark.Tokens
 		fails  bool
 		from   tidemark.Tokens
 	}{
-		{"reported too small", 10_000, 30_000, 0, fitForced, trial{}, 32_937, false, 100_000}, // 31,000 and a sixteenth
-		{"reported", 40_000, 30_000, 0, fitForced, trial{}, 42_500, false, 100_000},
-		{"doubted", 40_000, 30_000, 0, fitDoubted, trial{}, 20_000, true, 100_000},
-		{"doubted, and the model took more before", 40_000, 30_000, 25_000, fitDoubted, trial{}, 25_000, true, 100_000},
-		{"doubted, later in a trial", 40_000, 30_000, 25_000, fitDoubted, trial{from: 150_000}, 20_000, true, 150_000},
-		{"for the second time", 40_000, 30_000, 0, fitForced, trial{from: 150_000, least: true}, 20_000, true, 150_000},
-		{"just below the window", 94_117, 30_000, 0, fitForced, trial{}, 99_999, false, 100_000},
-		{"no less than the window", 94_118, 30_000, 0, fitForced, trial{}, 47_059, true, 100_000},
+		{"reported too small", 10_000, 30_000, 0, trial{}, 32_937, false, 100_000}, // 31,000 and a sixteenth
+		{"reported", 40_000, 30_000, 0, trial{}, 42_500, false, 100_000},
+		{"later in a trial", 40_000, 30_000, 25_000, trial{from: 150_000, least: true}, 20_000, true, 150_000},
+		{"for the second time", 40_000, 30_000, 0, trial{from: 150_000, least: true}, 20_000, true, 150_000},
+		{"just below the window", 94_117, 30_000, 0, trial{}, 99_999, false, 100_000},
+		{"no less than the window", 94_118, 30_000, 0, trial{}, 47_059, true, 100_000},
 	} {
 		s, _ := plain(t, Config{Settings: Settings{Window: 100_000}})
 		r := s.begun(t, "r", stateCalling)
 		r.trial = c.trial
 		s.mostTaken.Store(c.taken)
-		err := s.retrySmaller(t.Context(), r, weighing(r.Log, c.size, 1_000, c.tokens), c.mode)
-		if (err != nil) != c.fails || err != nil && !errors.Is(err, tidemark.ErrNoGain) || s.settings().Window != c.window || r.trial.from != c.from || r.trial.doubted != (c.mode == fitDoubted) || r.trial.least != (c.trial.least || !c.fails) {
+		err := s.retrySmaller(t.Context(), r, weighing(r.Log, c.size, 1_000, c.tokens))
+		if (err != nil) != c.fails || err != nil && !errors.Is(err, tidemark.ErrNoGain) || s.settings().Window != c.window || r.trial.from != c.from || r.trial.least != (c.trial.least || !c.fails) {
 			t.Errorf("%s: %v, it tries %d, %+v", c.name, err, s.settings().Window, r.trial)
 		}
 	}

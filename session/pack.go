@@ -58,6 +58,9 @@ func taskRoom(budget tidemark.Tokens) (rest, all tidemark.Tokens) {
 // next call is the same. What is stable comes first. Nothing of it is worth a failed turn. Card and finds have the room
 // only that is left below the limit: what is over that would be compacted.
 func (s *Session) push(ctx context.Context, r *run, v View) View {
+	if r.bare {
+		return v
+	}
 	news := s.news(ctx, r, v)
 	if news == "" && s.packTokens() <= 0 {
 		return v

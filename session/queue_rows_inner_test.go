@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/room"
 )
 
@@ -69,59 +68,5 @@ func TestExtractIsDue(t *testing.T) {
 	}
 	if got := s.reads(t, `SELECT title FROM heads WHERE key = ? LIMIT 1`, string(s.Key)); got != "pt" || len(*d.lines) == 0 || (*d.lines)[0] != "closed" {
 		t.Errorf("its rooms write %q, and note %q", got, *d.lines)
-	}
-}
-
-// TestSetAsideLooksBack: what a turn took up is looked for among the newest entries, as far as one call takes up.
-func TestSetAsideLooksBack(t *testing.T) {
-	odd := &tidemark.APIError{Class: tidemark.ClassBadRequest, Status: 400, Message: "odd"}
-	for behind, want := range map[int]int{0: 1, 199: 1, 200: 0} {
-		s, _ := plain(t, Config{})
-		r := s.begun(t, "r", stateCalling)
-		r.took = []string{"in"}
-		s.says(t, r.Log, "e", tidemark.Message{Role: tidemark.User, Content: blocksOf(t, textHi, pictureA)}, tidemark.Origin{Input: "in"}, 1)
-		s.does(t, `WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM c WHERE i < ?) INSERT INTO entries(id, log, kind, at, hash, origin, payload) SELECT 'n'||i, ?, 'event', 1, '', '{}', '{}' FROM c WHERE ? > 0`, behind, r.Log, behind)
-		stmts, err := s.setAside(t.Context(), r, odd)
-		if len(stmts) != want || err != nil {
-			t.Errorf("behind %d entries: %d statements, %v", behind, len(stmts), err)
-		}
-	}
-	s, _ := plain(t, Config{})
-	r := s.begun(t, "r", stateCalling)
-	s.says(t, r.Log, "e", tidemark.Message{Role: tidemark.User, Content: blocksOf(t, textHi, pictureA)}, tidemark.Origin{Input: "in"}, 1)
-	s.says(t, r.Log, "f", tidemark.Message{Role: tidemark.User, Content: blocksOf(t, pictureA)}, tidemark.Origin{Input: "other"}, 1)
-	for _, c := range []struct {
-		name string
-		api  tidemark.APIError
-		took []string
-		want string
-	}{
-		{"nothing known", tidemark.APIError{Status: 400}, []string{"in"}, "e#2=<image>"},
-		{"speaks of media", tidemark.APIError{Status: 400, Message: "odd image of the model"}, []string{"in"}, "e#2=<image>"},
-		{"speaks of a model", tidemark.APIError{Status: 400, Message: "odd model"}, []string{"in"}, ""},
-		{"speaks of the system", tidemark.APIError{Status: 400, Message: "odd system"}, []string{"in"}, ""},
-		{"took nothing up", tidemark.APIError{Status: 400}, nil, ""},
-		{"not found", tidemark.APIError{Status: 404}, []string{"in"}, ""},
-		{"a place", tidemark.APIError{Status: 400, Place: &tidemark.Place{}}, []string{"in"}, ""},
-		{"a field", tidemark.APIError{Status: 400, Param: "tools"}, []string{"in"}, ""},
-		{"a message", tidemark.APIError{Status: 400, Param: "messages.0"}, []string{"in"}, "e#2=<image>"},
-		{"a parameter", tidemark.APIError{Status: 400, Message: "unsupported parameter"}, []string{"in"}, ""},
-		{"a filter", tidemark.APIError{Status: 400, Class: tidemark.ClassRefusal}, []string{"in"}, ""},
-	} {
-		if c.api.Class == "" {
-			c.api.Class = tidemark.ClassBadRequest
-		}
-		r.took = c.took
-		stmts, err := s.setAside(t.Context(), r, &c.api)
-		got := ""
-		for _, x := range stmts {
-			got += fmt.Sprint(x.Args...)
-		}
-		if (got == "") != (c.want == "") || c.want != "" && (!strings.Contains(got, `"from":"e","block":2`) || strings.Contains(got, `"from":"f"`)) || err != nil {
-			t.Errorf("%s: %s, %v", c.name, got, err)
-		}
-	}
-	if stmts, err := s.setAside(t.Context(), r, errKnown); stmts != nil || err != nil {
-		t.Errorf("of no API: %d statements, %v", len(stmts), err)
 	}
 }

@@ -180,8 +180,8 @@ func TestImportBehindAFailure(t *testing.T) {
 	}
 }
 
-// TestRefusedBlocksAreSetAside: a block that the model API refuses fails one turn, not all.
-func TestRefusedBlocksAreSetAside(t *testing.T) {
+// TestRefusedBlock: a block that the model API refuses does not fail its turn.
+func TestRefusedBlock(t *testing.T) {
 	h := newHarness(t, session.Settings{})
 	h.model.set(func(_ int, req tidemark.Request) (tidemark.Message, error) {
 		for _, m := range req.Messages {
@@ -197,7 +197,7 @@ func TestRefusedBlocksAreSetAside(t *testing.T) {
 	if err := m.UnmarshalJSON([]byte(`{"role":"user","content":[{"type":"weird","foo":1},{"type":"text","text":"look"}]}`)); err != nil {
 		t.Fatal(err)
 	}
-	if got := h.post(session.Input{Message: m}); !strings.Contains(got, "Input tag") {
+	if got := h.post(session.Input{Message: m}); !strings.HasPrefix(got, "ok") {
 		t.Fatalf("got %q", got)
 	}
 	if got := h.say("plain"); !strings.HasPrefix(got, "ok") {

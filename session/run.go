@@ -36,6 +36,7 @@ type run struct {
 	origins []tidemark.Origin          // of these, for those who wait for its answer
 	typing  func(to []tidemark.Origin) // shows them that it answers
 	partial string                     // what the model said before an abort
+	begun   bool                       // its newest call had words before it failed
 	asked   compaction.Wishes          // what it asked for in the newest reply, beside what readers see
 	untidy  string                     // what of that was not done, for its next call
 	over    string                     // what its next call is told of a budget
@@ -43,9 +44,9 @@ type run struct {
 	scale   scale                      // and said so much
 	refits  int                        // how often a refusal for its size was answered
 	trial   trial                      // the window that is tried since
-	mends   int                        // how often a place that the model API refused was taken out
-	placed  []placed                   // overlays of these
-	guessed []tidemark.EntryID         // and those where the API named none
+	mends   int                        // how often what the model API refuses was looked for
+	refused tidemark.EntryID           // the overlay that took the last of it out
+	bare    bool                       // nothing is pushed beside its messages, since that was refused
 	command *queued                    // what it carries out, nil for messages
 	unmet   bool                       // it amends a message that had not come
 	unended error                      // why its end could not be written: it is to be taken up again
@@ -306,13 +307,6 @@ func (s *Session) fail(r *run, why error) {
 			s.failed("close calls", r, err)
 			r.unended = err
 			return
-		}
-		stmts = append(stmts, more...)
-	}
-	if r.State == stateCalling {
-		more, err := s.setAside(ctx, r, why)
-		if err != nil {
-			s.failed("set aside what was refused", r, err)
 		}
 		stmts = append(stmts, more...)
 	}

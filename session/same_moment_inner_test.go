@@ -142,15 +142,13 @@ func TestChunkIsHalvedForADoubt(t *testing.T) {
 		api      tidemark.APIError
 		words    int // of each of two messages
 		failures int
-		reason   fitMode
 		halved   bool
 	}{
-		{"large", bad, 800, 0, fitAuto, true},
-		{"small", bad, 400, 0, fitAuto, false},
-		{"an outage", down, 800, 0, fitAuto, false},
-		{"an outage that lasts", down, 800, 1, fitAuto, true},
-		{"an outage, where a turn was refused as well", down, 800, 0, fitDoubted, true},
-		{"a small one in an outage that lasts", down, 400, 1, fitAuto, false},
+		{"large", bad, 800, 0, true},
+		{"small", bad, 400, 0, false},
+		{"an outage", down, 800, 0, false},
+		{"an outage that lasts", down, 800, 1, true},
+		{"a small one in an outage that lasts", down, 400, 1, false},
 	} {
 		most := 0
 		m := &played{}
@@ -171,7 +169,7 @@ func TestChunkIsHalvedForADoubt(t *testing.T) {
 		if (size > MinWindow/2) != (c.words == 800) {
 			t.Fatalf("%s: it has %d tokens", c.name, size)
 		}
-		_ = s.condense(t.Context(), &plan{ID: "p", Log: v.Log, Reason: string(c.reason)}, v, v.Items, true, pieceHalvings)
+		_ = s.condense(t.Context(), &plan{ID: "p", Log: v.Log, Reason: string(fitAuto)}, v, v.Items, true, pieceHalvings)
 		asked := map[int]bool{}
 		for _, req := range m.calls {
 			asked[strings.Count(req.Messages[0].PlainText(), "walnut")] = true

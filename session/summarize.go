@@ -152,7 +152,7 @@ func (s *Session) summarizeChunk(ctx context.Context, r *run, v View, p *plan, i
 	case err == nil:
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case !hard && (passing(err) || p.Reason == string(fitDoubted)): // nothing is given for a doubt
+	case !hard && passing(err):
 		return errors.Join(err, s.postpone(ctx, r, p, v, err))
 	default:
 		p.Owed, p.Why = p.Owed || passing(err), noSummary(err)
@@ -195,12 +195,12 @@ func (s *Session) condense(ctx context.Context, p *plan, v View, items []compact
 	size := tidemark.EstimateText(compaction.Transcribe(items))
 	var api *tidemark.APIError
 	doubted := errors.As(err, &api) && unexplained(*api) && size > MinWindow/2
-	if doubted && api.Transient() { // an outage, unless it lasts or the turn is refused so for its size as well
+	if doubted && api.Transient() { // an outage, unless it lasts
 		n, err := s.putOffs(ctx, p)
 		if err != nil {
 			return err
 		}
-		doubted, halvings = n > 0 || p.Reason == string(fitDoubted), min(halvings, outageHalvings)
+		doubted, halvings = n > 0, min(halvings, outageHalvings)
 	}
 	if !overflowed(err) && !doubted || halvings == 0 {
 		return err

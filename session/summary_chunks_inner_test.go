@@ -21,12 +21,11 @@ func TestSummarizeChunk(t *testing.T) {
 	odd := &tidemark.APIError{Class: tidemark.ClassBadRequest, Status: 400, Param: "temperature", Message: "odd"}
 	large := &tidemark.APIError{Class: tidemark.ClassOverflow, Status: 400, Message: "too long"}
 	for _, c := range []struct {
-		name   string
-		fails  error
-		hard   bool
-		tier   string // before
-		reason fitMode
-		owed   bool // before
+		name  string
+		fails error
+		hard  bool
+		tier  string // before
+		owed  bool   // before
 
 		chunk   int
 		rolling string // of the new one a part
@@ -34,16 +33,14 @@ func TestSummarizeChunk(t *testing.T) {
 		isOwed  bool
 		why     string
 	}{
-		{"summarised", nil, false, tierFull, fitAuto, false, 1, "walnut planks of room 0", tierFull, false, ""},
-		{"summarised behind one that was not", nil, false, tierPartial, fitAuto, true, 1, "walnut planks of room 0", tierPartial, true, ""},
-		{"refused", odd, false, tierFull, fitAuto, false, 1, "so far\n\n[Context contained 4 messages that were compacted. Summary unavailable: ", tierPlaintext, false, "odd"},
-		{"refused, and something is owed", odd, false, tierFull, fitAuto, true, 1, "Summary unavailable", tierPlaintext, true, "odd"},
-		{"refused for a doubt", odd, false, tierFull, fitDoubted, false, 0, "so far", tierFull, false, ""},
-		{"refused for a doubt, where the next call would not fit", odd, true, tierFull, fitDoubted, false, 1, "Summary unavailable", tierPlaintext, false, "odd"},
-		{"the provider is down", auth, false, tierFull, fitAuto, false, 0, "so far", tierFull, false, ""},
-		{"the provider is down, where the next call would not fit", auth, true, tierFull, fitAuto, false, 1, "Summary unavailable", tierPlaintext, true, "refused the key"},
-		{"too large", large, false, tierFull, fitAuto, false, 1, "so far\n\n[Large message block", tierPartial, false, "too large for the model"},
-		{"too large, behind an extract", large, false, tierPlaintext, fitAuto, false, 1, "[Large message block", tierPlaintext, false, "too large for the model"},
+		{"summarised", nil, false, tierFull, false, 1, "walnut planks of room 0", tierFull, false, ""},
+		{"summarised behind one that was not", nil, false, tierPartial, true, 1, "walnut planks of room 0", tierPartial, true, ""},
+		{"refused", odd, false, tierFull, false, 1, "so far\n\n[Context contained 4 messages that were compacted. Summary unavailable: ", tierPlaintext, false, "odd"},
+		{"refused, and something is owed", odd, false, tierFull, true, 1, "Summary unavailable", tierPlaintext, true, "odd"},
+		{"the provider is down", auth, false, tierFull, false, 0, "so far", tierFull, false, ""},
+		{"the provider is down, where the next call would not fit", auth, true, tierFull, false, 1, "Summary unavailable", tierPlaintext, true, "refused the key"},
+		{"too large", large, false, tierFull, false, 1, "so far\n\n[Large message block", tierPartial, false, "too large for the model"},
+		{"too large, behind an extract", large, false, tierPlaintext, false, 1, "[Large message block", tierPlaintext, false, "too large for the model"},
 	} {
 		m := &played{play: func(req tidemark.Request) (tidemark.Message, error) {
 			if c.fails != nil {
@@ -54,7 +51,7 @@ func TestSummarizeChunk(t *testing.T) {
 		s, rt := plain(t, Config{Provider: m, Settings: Settings{Window: 100_000}})
 		r := s.begun(t, "r", stateCalling)
 		v := talk(r.Log, 4)
-		p := &plan{ID: "p", Log: r.Log, Reason: string(c.reason), Act: spanOf(0, 3), At: rt.now, Rolling: "so far", Tier: c.tier, ChunkSize: 1000, Owed: c.owed}
+		p := &plan{ID: "p", Log: r.Log, Reason: string(fitAuto), Act: spanOf(0, 3), At: rt.now, Rolling: "so far", Tier: c.tier, ChunkSize: 1000, Owed: c.owed}
 		if err := s.DB.Tx(t.Context(), []tidemark.Stmt{p.insertStmt(s.Key)}); err != nil {
 			t.Fatal(err)
 		}

@@ -2,8 +2,6 @@ package session
 
 import (
 	"errors"
-	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -106,23 +104,6 @@ func TestReplyRoom(t *testing.T) {
 	}
 }
 
-// TestMostTaken: a view may be too large only where it is more than half of what the model ever took, more than a talk needs,
-// and no refusal was for something else.
-func TestMostTaken(t *testing.T) {
-	s, _ := plain(t, Config{})
-	for _, c := range []struct {
-		size, taken tidemark.Tokens
-		doubts      bool
-		want        bool
-	}{{4_000, 0, false, false}, {4_001, 0, false, true}, {4_001, 0, true, false}, {4_001, 8_002, false, false}, {4_001, 8_001, false, true}} {
-		s.mostTaken.Store(int64(c.taken))
-		s.doubts.Store(c.doubts)
-		if got := s.mostOf(weighing("", c.size, 0, 0)); got != c.want {
-			t.Errorf("%d tokens where %d were taken, doubts %v: %v", c.size, c.taken, c.doubts, got)
-		}
-	}
-}
-
 // TestTakenRequests: what a request showed once it was taken: how much the model takes, and the window that was tried with it,
 // where each refusal of the trial was for its tokens.
 func TestTakenRequests(t *testing.T) {
@@ -140,12 +121,10 @@ func TestTakenRequests(t *testing.T) {
 		{"less than before", trial{}, 10, tidemark.Usage{}, 20_000, 100_000, ""},
 		{"a window that is tried", trial{from: 100_000}, 30_000, tidemark.Usage{}, 30_000, 50_000, "The model takes 50000 tokens, not 100000: " + tidemark.WindowHalved.String() + "."},
 		{"more than is tried", trial{from: 100_000}, 60_000, tidemark.Usage{}, 60_000, 60_000, "The model takes 60000 tokens, not 100000: " + tidemark.WindowHalved.String() + "."},
-		{"one that may be an outage", trial{from: 100_000, doubted: true}, 30_000, tidemark.Usage{}, 30_000, 100_000, ""},
 		{"one for its bytes", trial{from: 100_000, bytes: true}, 30_000, tidemark.Usage{}, 30_000, 100_000, ""},
 	} {
 		s, _ := plain(t, Config{Settings: Settings{Window: 100_000}})
 		r := s.begun(t, "r", stateCalling)
-		s.doubts.Store(true)
 		s.mostTaken.Store(20_000)
 		if c.trial.from > 0 {
 			if err := s.useWindow(t.Context(), 50_000); err != nil || s.settings().Window != 50_000 {
@@ -156,8 +135,8 @@ func TestTakenRequests(t *testing.T) {
 		if err := s.took(t.Context(), r, weighing(r.Log, c.size, 0, 0), c.usage); err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
-		if w := s.Window(); s.doubts.Load() || s.mostTaken.Load() != c.taken || r.trial.from != 0 || w.Tokens != c.window || s.notices(t) != c.told {
-			t.Errorf("%s: doubts %v, %d taken, %+v, told %q", c.name, s.doubts.Load(), s.mostTaken.Load(), w, s.notices(t))
+		if w := s.Window(); s.mostTaken.Load() != c.taken || r.trial.from != 0 || w.Tokens != c.window || s.notices(t) != c.told {
+			t.Errorf("%s: %d taken, %+v, told %q", c.name, s.mostTaken.Load(), w, s.notices(t))
 		}
 		if err := s.useWindow(t.Context(), 0); err != nil || s.settings().Window != c.window {
 			t.Errorf("%s: then it uses %d, %v", c.name, s.settings().Window, err)
@@ -223,101 +202,6 @@ func TestRefusedReplyRoom(t *testing.T) {
 	}
 }
 
-// TestUndoRetry: what made a request smaller that is refused all the same is taken back, once, and nothing is tried for a while.
-func TestUndoRetry(t *testing.T) {
-	s, _ := plain(t, Config{})
-	r := s.begun(t, "r", stateCalling)
-	s.does(t, `UPDATE heads SET prompt = 'frozen' WHERE key = ?`, string(s.Key))
-	if err := s.undoRetry(t.Context(), r); err != nil || !s.doubts.Load() || s.notices(t) != "" || s.reads(t, `SELECT prompt FROM heads WHERE key = ? LIMIT 1`, string(s.Key)) != "frozen" {
-		t.Errorf("nothing was tried: %v, told %q", err, s.notices(t))
-	}
-	r.trial.installed = []tidemark.EntryID{"o1", "o2"}
-	if err := s.undoRetry(t.Context(), r); err != nil {
-		t.Fatal(err)
-	}
-	if got := s.reads(t, `SELECT payload FROM entries WHERE log = ? AND kind = 'overlay' LIMIT 9`, r.Log); got != `{"by":["session"],"lifts":["o1","o2"],"reason":"refusal"}` {
-		t.Errorf("the overlay is %s", got)
-	}
-	if !strings.HasPrefix(s.notices(t), "The model's API refused a smaller request as well.") || s.reads(t, `SELECT prompt FROM heads WHERE key = ? LIMIT 1`, string(s.Key)) != "" {
-		t.Errorf("told %q", s.notices(t))
-	}
-}
-
-// TestAnswerRefusal: which refusals a turn answers by a smaller request, which by taking something out, and which end it.
-func TestAnswerRefusal(t *testing.T) {
-	odd := tidemark.APIError{Class: tidemark.ClassBadRequest, Status: 400, Message: "odd"}
-	auth := tidemark.APIError{Class: tidemark.ClassAuth, Status: 401}
-	reply := tidemark.APIError{Class: tidemark.ClassOverflow, Status: 400, Limit: 100_000, Asked: 20_000}
-	for _, c := range []struct {
-		name   string
-		err    error
-		size   tidemark.Tokens
-		refits int
-		trial  trial
-		again  bool
-		doubts bool
-	}{
-		{"of no API", errKnown, 10_000, 0, trial{}, false, false},
-		{"of the key", &auth, 10_000, 0, trial{}, false, false},
-		{"for nothing known, of a small view", &odd, 3_000, 0, trial{}, false, false},
-		{"for nothing known, where a smaller one was refused as well", &odd, 10_000, 0, trial{doubted: true}, false, true},
-		{"for the room of the reply", &reply, 10_000, 7, trial{}, true, false},
-		{"for the same, too often", &reply, 10_000, 8, trial{}, false, false},
-	} {
-		s, _ := plain(t, Config{Settings: Settings{Window: 100_000}})
-		r := s.begun(t, "r", stateCalling)
-		r.refits, r.trial, r.Attempt = c.refits, c.trial, 2
-		v := weighing(r.Log, c.size, 0, 0)
-		again, err := s.answerRefusal(t.Context(), r, v, v, tidemark.Call{}, c.err)
-		attempt := 2
-		if c.again {
-			attempt = 0
-		}
-		if again != c.again || (err == nil) != c.again || err != nil && !errors.Is(err, c.err) || s.doubts.Load() != c.doubts || r.Attempt != attempt {
-			t.Errorf("%s: %v, %v, doubts %v, attempt %d", c.name, again, err, s.doubts.Load(), r.Attempt)
-		}
-	}
-}
-
-// TestDeclinedTwice: a reply that declined as one before it did is asked for again without what was left; where it declines
-// all the same, what was taken out is back, and what the first cost is counted.
-func TestDeclinedTwice(t *testing.T) {
-	s, _ := plain(t, Config{})
-	r := s.begun(t, "r", stateCalling)
-	s.puts(t, s.Key, "in", InputMessage, "taken", "r")
-	v := mendable(t)
-	v.Log = r.Log
-	if again, err := s.reconsider(t.Context(), r, v, tidemark.Call{}); again || err != nil || r.mends != 0 {
-		t.Errorf("nothing is left of before: %v, %v", again, err)
-	}
-	s.does(t, `INSERT INTO entries(seq, id, log, kind, at, hash, origin, payload) VALUES(900, 'q', ?, 'message', 1, '', '{"input":"in"}', '{}')`, r.Log)
-	r.mends = maxMends
-	if again, err := s.reconsider(t.Context(), r, v, tidemark.Call{}); again || err != nil {
-		t.Errorf("too often: %v, %v", again, err)
-	}
-	r.mends = maxMends - 1
-	usage := tidemark.Usage{Input: 30, Output: 4}
-	if again, err := s.reconsider(t.Context(), r, v, tidemark.Call{Usage: usage}); !again || err != nil || r.mends != maxMends || len(r.guessed) != 1 {
-		t.Fatalf("asked again: %v, %v, %q", again, err, r.guessed)
-	}
-	if got := s.reads(t, `SELECT spent FROM runs WHERE key = ? LIMIT 1`, string(s.Key)); got != "34" {
-		t.Errorf("the run has spent %s", got)
-	}
-	if h, err := s.head(t.Context()); err != nil || h.Usage != usage {
-		t.Errorf("the conversation has used %+v, %v", h.Usage, err)
-	}
-	id := r.guessed[0]
-	if again, err := s.reconsider(t.Context(), r, v, tidemark.Call{}); again || err != nil || r.guessed != nil {
-		t.Errorf("declined all the same: %v, %v, %q", again, err, r.guessed)
-	}
-	if got := s.reads(t, `SELECT payload FROM entries WHERE log = ? AND kind = 'overlay' ORDER BY seq DESC LIMIT 1`, r.Log); got != fmt.Sprintf(`{"by":["session"],"lifts":["%s"],"reason":"refused all the same"}`, id) {
-		t.Errorf("the overlay is %s", got)
-	}
-	if !strings.HasSuffix(s.notices(t), "What was taken out was not why. It is in view as before.") {
-		t.Errorf("told %q", s.notices(t))
-	}
-}
-
 // TestFitsTheWindow: a view that fits a window as it was refused is left alone, and so is one of which nothing can leave where
 // the reply has room; one that does not fit is an overflow.
 func TestFitsTheWindow(t *testing.T) {
@@ -338,7 +222,7 @@ func TestFitsTheWindow(t *testing.T) {
 	} {
 		s, _ := plain(t, Config{Settings: Settings{Window: 100_000, Reserve: 20_000, Keep: 1_000}})
 		r := s.begun(t, "r", stateCalling)
-		err := s.fitInto(t.Context(), r, weighing(r.Log, c.size, 0, c.size), c.before, c.asked, fitForced)
+		err := s.fitInto(t.Context(), r, weighing(r.Log, c.size, 0, c.size), c.before, c.asked)
 		if (err == nil) != c.fits || err != nil && !errors.Is(err, tidemark.ErrNoGain) || r.scale.refused != c.scaled {
 			t.Errorf("%s: %v, %+v", c.name, err, r.scale)
 		}

@@ -58,7 +58,7 @@ func (s *Session) turn(ctx context.Context, r *run) error {
 					continue
 				}
 			}
-			if err := errors.Join(s.took(ctx, r, view, reply.Call.Usage), s.tellLeftOut(ctx, r, reply.LeftOut)); err != nil {
+			if err := errors.Join(s.took(ctx, r, view, reply.Call.Usage), s.tellLeftOut(ctx, r, reply)); err != nil {
 				return err
 			}
 			r.releaseView()
@@ -257,6 +257,7 @@ func (s *Session) stream(ctx context.Context, r *run, view View) (reply tidemark
 	req := s.request(view)
 	defer func() {
 		said = text.said.String()
+		r.begun = said != ""
 		if sent { // a call that failed was a call
 			s.recordCall(r, view, req, reply.Call, err)
 		}
@@ -281,7 +282,7 @@ func (s *Session) stream(ctx context.Context, r *run, view View) (reply tidemark
 		}
 	}
 	if len(reply.Message.Content) == 0 {
-		return reply, "", &tidemark.APIError{Class: tidemark.ClassNetwork, Message: "the model answered with nothing"}
+		return reply, "", &tidemark.APIError{Class: tidemark.ClassNetwork, Type: tidemark.EmptyReply, Message: "no block"}
 	}
 	reply.Call.Requested = req.Model
 	s.pass(r, text.end())

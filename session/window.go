@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -48,7 +47,6 @@ type windowing struct {
 	windowNap atomic.Int64 // until when nobody is asked for them, in milliseconds
 	tried     atomic.Int64 // the window that a turn tries, 0: none
 	mostTaken atomic.Int64 // tokens of the largest request that was taken in this life
-	doubts    atomic.Bool  // a refusal that nobody explains was for something else than the size
 
 	refusedTools atomic.Pointer[map[string]refusedTool] // by name; replaced, never changed
 	leftOut      atomic.Int64                           // how many tools the model API takes no more of, as it was told
@@ -230,21 +228,19 @@ func (s *Session) refit(ctx context.Context, r *run, v View, refused tidemark.AP
 	v.Refused = true
 	heavier := r.weigh(&v, refused.Asked)
 	switch {
-	case refused.Class != tidemark.ClassOverflow:
-		return s.retrySmaller(ctx, r, v, fitDoubted)
-	case refused.Status == http.StatusRequestEntityTooLarge && refused.Limit == 0:
+	case tooManyBytes(refused):
 		r.trial.bytes = true
-		return s.retrySmaller(ctx, r, v, fitForced)
+		return s.retrySmaller(ctx, r, v)
 	case heavier && !s.Budget().Over(v.View) && refused.Limit >= s.settings().Window:
 		return nil // what was refused was the room for the reply, which is smaller now
 	case refused.Limit > 0:
 		return s.shrink(ctx, r, v, refused)
 	case r.refits > 1:
-		return s.retrySmaller(ctx, r, v, fitForced)
+		return s.retrySmaller(ctx, r, v)
 	}
 	_, err := s.fit(ctx, r, v, fitForced)
 	if errors.Is(err, tidemark.ErrNoGain) {
-		return s.retrySmaller(ctx, r, v, fitForced)
+		return s.retrySmaller(ctx, r, v)
 	}
 	return err
 }
@@ -269,7 +265,7 @@ func (s *Session) shrink(ctx context.Context, r *run, v View, refused tidemark.A
 	if err := s.learnAnd(ctx, r, before, refused.Limit, tidemark.WindowRefused); err != nil {
 		return err
 	}
-	return s.fitInto(ctx, r, v, before, refused.Asked, fitForced)
+	return s.fitInto(ctx, r, v, before, refused.Asked)
 }
 
 // learnAnd learns a window and tells of it.
@@ -290,7 +286,7 @@ func (s *Session) learnAnd(ctx context.Context, r *run, before, tokens tidemark.
 
 // fitInto compacts what does not fit the window in force. The view is as large as the refusal says; where it does not, and
 // the window is the one before, larger than was estimated.
-func (s *Session) fitInto(ctx context.Context, r *run, v View, before, asked tidemark.Tokens, mode fitMode) error {
+func (s *Session) fitInto(ctx context.Context, r *run, v View, before, asked tidemark.Tokens) error {
 	heavier := false
 	if asked > 0 {
 		v.Size, v.Anchor = asked, true
@@ -300,7 +296,7 @@ func (s *Session) fitInto(ctx context.Context, r *run, v View, before, asked tid
 	} else if !s.Budget().Over(v.View) {
 		return nil // what was refused was the room for the reply
 	}
-	_, err := s.fit(ctx, r, v, mode)
+	_, err := s.fit(ctx, r, v, fitForced)
 	if errors.Is(err, tidemark.ErrNoGain) && (heavier || v.Size <= s.settings().Window-s.Budget().LeastReply()) {
 		return nil // it fits, as far as anybody says, and the reply has less room now
 	}
@@ -321,17 +317,23 @@ type refusedTool struct {
 	Why   string        `json:"why"`
 }
 
-// refuse leaves a tool out for the model in use, with kept called once the statements are done. Where very many are known, most
+// refuse leaves tools out for the model in use, with kept called once the statements are done. Where very many are known, most
 // are of tools that are gone: it begins anew, and those that are still refused are learned again.
-func (s *Session) refuse(t tidemark.Tool, why string) (stmts []tidemark.Stmt, kept func()) {
-	next := maps.Clone(*s.refusedTools.Load())
+func (s *Session) refuse(tools []tidemark.Tool, why string) (stmts []tidemark.Stmt, kept func()) {
+	if len(tools) == 0 {
+		return nil, func() {}
+	}
+	next, now := maps.Clone(*s.refusedTools.Load()), map[string]refusedTool{}
 	if len(next) >= maxRefusedTools {
 		clear(next)
 	}
-	next[t.Name] = refusedTool{Model: s.windowName(s.settings().Model), Hash: definitionHash(t), Mark: t.Mark, Why: why}
+	for _, t := range tools {
+		now[t.Name] = refusedTool{Model: s.windowName(s.settings().Model), Hash: definitionHash(t), Mark: t.Mark, Why: why}
+	}
+	maps.Copy(next, now)
 	return []tidemark.Stmt{{SQL: `UPDATE heads SET refused = ? WHERE key = ?`, Args: []any{mustJSON(next), string(s.Key)}, Want: 1}}, func() {
 		s.refusedTools.Store(&next)
-		tellRefused(s.Tools, map[string]refusedTool{t.Name: next[t.Name]})
+		tellRefused(s.Tools, now)
 	}
 }
 

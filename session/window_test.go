@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
@@ -129,8 +130,9 @@ func TestNothingIsLearnedOfNo(t *testing.T) {
 	}
 }
 
-// TestRefusalWithoutAReason: a model that takes less than is assumed says so in words that nobody knows. It is tried with
-// less, and each message is answered. Nothing is learned: an outage looks the same.
+// TestRefusalWithoutAReason: a model that takes less than is assumed says so in words that nobody knows. Asked whether it takes as
+// many other words, it refuses them as well: so its window is found by halving, and learned for all; each message is answered.
+// Where it says that it is for the bytes, nothing is learned of tokens.
 func TestRefusalWithoutAReason(t *testing.T) {
 	for _, c := range []struct {
 		status int
@@ -161,7 +163,11 @@ func TestRefusalWithoutAReason(t *testing.T) {
 				}
 			}
 			w := h.Window()
-			if refused == 0 || refused > 6 || w.Tokens != session.DefaultWindow || len(h.events("notice")) > 0 {
+			learned := w.Tokens < takes && w.Tokens > takes*3/4 && refused <= 9 && len(h.events("notice")) == 1 && len(h.agent.windows) == 1
+			if c.status == 413 {
+				learned = w.Tokens == session.DefaultWindow && refused <= 16 && len(h.events("notice")) == 0
+			}
+			if refused == 0 || !learned {
 				t.Errorf("%d requests were refused, it uses %d tokens (%s), notices %q", refused, w.Tokens, w.From, h.events("notice"))
 			}
 		})
@@ -190,8 +196,8 @@ func TestOutageTeachesNothing(t *testing.T) {
 	}
 }
 
-// TestRefusalForSomethingElse: where the smaller request is refused as well, nothing is learned and nothing has left the
-// view; it is not tried again until the model takes something. That the message before is left out is tried once a turn.
+// TestRefusalForSomethingElse: where a request without all that can be left out is refused as well, nothing is learned and nothing
+// leaves the view. That costs two more requests a turn.
 func TestRefusalForSomethingElse(t *testing.T) {
 	h := newHarness(t, session.Settings{})
 	n := h.other("agent:main:other")
@@ -213,7 +219,7 @@ func TestRefusalForSomethingElse(t *testing.T) {
 		t.Fatalf("answered %q", got)
 	}
 	before := h.model.count()
-	if got := h.say("hello?"); !strings.Contains(got, "tired") || h.model.count() != before+2 {
+	if got := h.say("hello?"); !strings.Contains(got, "tired") || h.model.count() != before+3 {
 		t.Errorf("answered %q after %d calls", got, h.model.count()-before)
 	}
 	h.model.set(nil)
@@ -221,7 +227,7 @@ func TestRefusalForSomethingElse(t *testing.T) {
 		t.Errorf("answered %q, %+v", got, w)
 	}
 	h.sentInOrder([]string{filler(0), last, "hello?", "and now?"})
-	if told := h.events("compaction"); len(told) != 1 || len(h.events("notice")) != 3 {
+	if told := h.events("compaction"); len(told) > 0 || len(h.events("notice")) > 0 {
 		t.Errorf("compactions %q, notices %q", told, h.events("notice"))
 	}
 	n.say("and now?")
@@ -366,13 +372,13 @@ func TestWindowIsToldNoMore(t *testing.T) {
 // TestTooManyBytes: a refusal for the bytes of a request with pictures makes it smaller, and says nothing of the window.
 func TestTooManyBytes(t *testing.T) {
 	h := newHarness(t, session.Settings{Window: 100_000, Keep: 500})
-	picture := block(t, `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"QkFE"}}`)
+	picture := picture(4 << 10)
 	for i := range 8 {
 		h.post(session.Input{Message: tidemark.Message{Role: tidemark.User, Content: []tidemark.Block{picture, tidemark.Text(filler(i))}}})
 	}
 	refused := 0
 	h.model.set(func(_ int, req tidemark.Request) (tidemark.Message, error) {
-		if n := len(req.Messages); !asksSummary(req) && n > 6 {
+		if raw, err := json.Marshal(req.Messages); !asksSummary(req) && (err != nil || len(raw) > 16<<10) {
 			refused++
 			return tidemark.Message{}, &tidemark.APIError{Class: tidemark.ClassOverflow, Status: 413, Message: "Request Entity Too Large"}
 		}

@@ -41,6 +41,7 @@ var table = []row{
 	{pkg: "paging", may: "internal/near internal/jsonscan", why: "it decides and never acts: a history goes in, decisions come out"},
 	{pkg: "episodes", may: "internal/near", why: "it decides and never acts; which files a tool names is told by a port"},
 	{pkg: "compaction", may: "internal/clip internal/calls internal/lexicon internal/near internal/picture internal/jsonscan cleanup paging episodes", why: "plans are pure: what it needs is in the View"},
+	{pkg: "mend", may: "compaction", why: "it decides and never acts: a view goes in, and the requests of a search are the caller's"},
 	{pkg: "memory", may: "internal/lexicon", why: "files, facts and ranking; who remembers what is for session and agent to say"},
 	{pkg: "skill", why: "a file format and its list in a prompt; where they lie, and who may read them, is for agent to say"},
 	{pkg: "archive", may: "memory", why: "a file format over Blobs, searched by the one tokenizer; who archives what is for the session to say"},
@@ -97,7 +98,7 @@ var table = []row{
 	{pkg: "room/spool", may: "host room", why: "a room holds ports and its own tables: no other room, no session"},
 	{pkg: "room/toolset", may: "room", why: "a room holds ports and its own tables: no other room, no session"},
 	{pkg: "room/vectors", may: "internal/clip host recall room", why: "a room holds ports and its own tables: no other room, no session"},
-	{pkg: "session", may: "internal/clip blocks lineage room approval cleanup compaction paging episodes archive memory recall reset host skill", why: "it calls its agent, its provider and its doors through ports of the root"},
+	{pkg: "session", may: "internal/clip blocks lineage room approval cleanup compaction mend paging episodes archive memory recall reset host skill", why: "it calls its agent, its provider and its doors through ports of the root"},
 	{pkg: "agent", may: "internal/clip schedule internal/near memory archive recall reset host skill snapshot", why: "it calls its sessions through ports of the root and of recall, never session itself"},
 	{pkg: "worker", may: "lineage internal/sse internal/clip internal/near internal/jsonscan room/anatomy room/task room/approvals room/episodes room/outbound room/search room/snapshots room/spool room/reflection schedule channel session agent config archive memory recall transcript compaction episodes proxy proxy/body skill snapshot cost toolbox metric", why: "routes and doors; the host and the provider are given to it in cmd/"},
 

@@ -233,8 +233,8 @@ func (x *talk) amended(c *act) error {
 	if c.about == nil {
 		return nil
 	}
-	if _, failure, err := x.reply(c); err != nil || failure != "" {
-		return fmt.Errorf("amend %s: %s, %w", c.about.id, failure, err)
+	if _, _, err := x.reply(c); err != nil { // the turn of a message that it came with may have failed
+		return fmt.Errorf("amend %s: %w", c.about.id, err)
 	}
 	if c.about.n != c.now || c.old == 0 && c.now == 0 {
 		return nil // it was amended again

@@ -56,6 +56,7 @@ func (a *api) parameter(asks *asked) response {
 type standing struct {
 	seq     int64 // the end of the log
 	windows []tidemark.Window
+	tools   string // that are left out
 }
 
 func (x *talk) standing() (before standing, err error) {
@@ -64,6 +65,10 @@ func (x *talk) standing() (before standing, err error) {
 		return before, err
 	}
 	before.seq = rows[0].Int(0)
+	if rows, err = x.w.db.Query(x.w.t.Context(), `SELECT refused FROM heads WHERE key = ?`, string(x.key)); err != nil {
+		return before, err
+	}
+	before.tools = rows[0].Text(0)
 	before.windows, err = x.met()
 	return before, err
 }
@@ -98,14 +103,14 @@ func (x *talk) unharmed(before standing) error {
 		for _, id := range o.Lifts {
 			delete(taken, string(id))
 		}
-		if o.Reason == "refused" && ofParameter(row.Text(1)) || o.Reason == "refusal" && params > 0 && others == 0 {
+		if o.Reason == "refused" && params > 0 && others == 0 {
 			taken[row.Text(0)] = row.Text(1)
 		}
 	}
 	for _, o := range taken {
 		err = errors.Join(err, fmt.Errorf("taken out for a parameter: %.600s", o))
 	}
-	if rows, tools := x.w.db.Query(ctx, `SELECT refused FROM heads WHERE key = ?`, string(x.key)); tools != nil || ofParameter(rows[0].Text(0)) {
+	if rows, tools := x.w.db.Query(ctx, `SELECT refused FROM heads WHERE key = ?`, string(x.key)); tools != nil || others == 0 && rows[0].Text(0) != before.tools && ofParameter(rows[0].Text(0)) {
 		err = errors.Join(err, tools, fmt.Errorf("a tool is left out for a parameter: %s", rows[0].Text(0)))
 	}
 	now, failed := x.met()

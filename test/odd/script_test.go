@@ -71,7 +71,7 @@ func (a *api) send(asks *asked, ans answer, kind string) response {
 func (a *api) answerCalm(asks *asked) response {
 	a.last = asks.body
 	seen := slices.DeleteFunc(slices.Clone(a.tags), func(tag string) bool { return !whole(asks.body, tag) })
-	if len(seen) == 0 {
+	if a.unread = ""; len(seen) == 0 { // as when it is asked what it refuses, before it is asked in earnest
 		a.unread = fmt.Sprintf("no message of this turn reached the model: %d bytes, %d tokens", len(asks.body), asks.tokens)
 	}
 	if len(asks.tools) > 0 && a.r.IntN(5) == 0 {

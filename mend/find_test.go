@@ -1,0 +1,230 @@
+package mend
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// api refuses a request with a guilty part in it, one that is larger than it takes, and more than some parts of media.
+type api struct {
+	parts  []Part
+	guilty []int
+	weight []int // of the parts
+	most   int   // weight that it takes, 0: any
+	media  int   // pictures that it takes, -1: any
+	down   []int // requests, from 1, that it refuses whatever is in them
+	always bool
+
+	asks, taken int
+	flaky       float64                                  // of the requests are refused whatever is in them
+	places      func(in []int) (named []int, vague bool) // what it names of the guilty that are in
+	fails       int                                      // the request, from 1, that gets no answer
+}
+
+var errLost = errors.New("lost")
+
+func (a *api) refuses(out []int, filled bool) (in []int, refused bool) {
+	weight, media := 0, 0
+	for i := range a.parts {
+		gone := slices.Contains(out, i)
+		if !gone && slices.Contains(a.guilty, i) {
+			in = append(in, i)
+		}
+		if !gone || filled && !a.parts[i].Medium {
+			weight += a.weight[i]
+		}
+		if !gone && a.parts[i].Medium {
+			media++
+		}
+	}
+	return in, a.always || len(in) > 0 || a.most > 0 && weight > a.most || a.media >= 0 && media > a.media
+}
+
+func (a *api) ask(out []int, filled bool) (Answer, error) {
+	a.asks++
+	if a.asks == a.fails {
+		return Answer{}, errLost
+	}
+	in, refused := a.refuses(out, filled)
+	if !refused && !slices.Contains(a.down, a.asks) && (a.flaky == 0 || rand.Float64() >= a.flaky) {
+		a.taken++
+		return Answer{Taken: true}, nil
+	}
+	if a.places == nil {
+		return Answer{}, nil
+	}
+	named, vague := a.places(in)
+	return Answer{Named: named, Vague: vague}, nil
+}
+
+// before an API are parts of weight 1, of which the last is what a person just said.
+func before(n int, guilty ...int) *api {
+	a := &api{parts: make([]Part, n), weight: make([]int, n), guilty: guilty, media: -1}
+	for i := range a.weight {
+		a.weight[i] = 1
+	}
+	a.parts[n-1].Said = true
+	return a
+}
+
+func (a *api) find() (Verdict, []int, error) {
+	first := Answer{}
+	if a.places != nil {
+		in, _ := a.refuses(nil, false)
+		first.Named, first.Vague = a.places(in)
+	}
+	return Find(a.parts, first, a.ask)
+}
+
+// TestFind: what is found is just what is refused, wherever it stands, whatever is said of it.
+func TestFind(t *testing.T) {
+	firstIn := func(in []int) ([]int, bool) { return in[:min(len(in), 1)], false }
+	for _, c := range []struct {
+		name  string
+		api   *api
+		set   func(*api)
+		want  Verdict
+		found []int
+		asks  int // at most
+	}{
+		{"the first", before(9, 0), nil, Found, []int{0}, 8},
+		{"one of few", before(9, 5), nil, Found, []int{5}, 11},
+		{"one of very many", before(1000, 700), nil, Found, []int{700}, 24},
+		{"two", before(100, 20, 70), nil, Found, []int{70, 20}, 30},
+		{"the only one", before(2, 0), nil, Found, []int{0}, 7},
+		{"one that is named", before(100, 70), func(a *api) { a.places = firstIn }, Found, []int{70}, 3},
+		{"three that are named one by one", before(100, 20, 70, 90), func(a *api) { a.places = firstIn }, Found, []int{20, 70, 90}, 8},
+		{"one among those that are named", before(100, 70), func(a *api) { a.places = func([]int) ([]int, bool) { return []int{60, 70, 80}, true } }, Found, []int{70}, 9},
+		{"another is named", before(100, 70), func(a *api) { a.places = func([]int) ([]int, bool) { return []int{3}, false } }, Found, []int{70}, 20},
+		{"another is named, and then it", before(100, 70), func(a *api) {
+			a.places = func([]int) ([]int, bool) { return []int{3, 70}[min(a.asks, 1):][:1], false }
+		}, Found, []int{70}, 5},
+		{"always another is named", before(100, 70), func(a *api) { a.places = func([]int) ([]int, bool) { return []int{a.asks}, false } }, Found, []int{70}, 45},
+		{"what was just said", before(9, 8), nil, Unknown, nil, 12},
+		{"what was just said, as it is named", before(9, 8), func(a *api) { a.places = firstIn }, Found, []int{8}, 3},
+		{"what was just said, as one of those that are named", before(9, 8), func(a *api) { a.places = func([]int) ([]int, bool) { return []int{7, 8}, true } }, Found, []int{8}, 9},
+		{"something else", before(9), func(a *api) { a.always = true }, Unknown, nil, 2},
+		{"an outage", before(9), nil, Passed, nil, 1},
+		{"an outage that goes on", before(9), func(a *api) { a.down = []int{1, 2} }, Unknown, nil, 2},
+		{"an outage that comes back", before(9), func(a *api) { a.down = []int{1, 3} }, Passed, nil, 8},
+		{"its size", before(100), func(a *api) { a.most = 60 }, Size, nil, 16},
+		{"its size, by far", before(100), func(a *api) { a.most = 3 }, Size, nil, 16},
+		{"its size, by a little", before(100), func(a *api) { a.most = 99 }, Size, nil, 8},
+		{"its size, for what was just said", before(3), func(a *api) { a.weight[2], a.most = 100, 50 }, Size, nil, 7},
+		{"its size, whatever it names", before(100), func(a *api) {
+			a.most, a.places = 60, func([]int) ([]int, bool) { return []int{3}, false }
+		}, Size, nil, 17},
+		{"too many pictures", before(40), func(a *api) {
+			a.media = 10
+			for i := range 30 {
+				a.parts[i].Medium = true
+			}
+		}, Found, []int{19, 18, 17, 16, 15, 14, 13, 12, 11, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, 70},
+	} {
+		if c.set != nil {
+			c.set(c.api)
+		}
+		v, found, err := c.api.find()
+		if v != c.want || !slices.Equal(found, c.found) || err != nil || c.api.asks > c.asks {
+			t.Errorf("%s: %v %v, %v after %d requests", c.name, v, found, err, c.api.asks)
+		}
+	}
+}
+
+// TestFindIsLeast: of any parts that an API refuses, up to as many as are looked for, just these are found, with a bound on
+// how often it answers; those beyond are found with others, and the request is taken then.
+func TestFindIsLeast(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 7))
+	for range 2000 {
+		n := 2 + r.IntN(400)
+		a := before(n)
+		for range 1 + r.IntN(3) {
+			if k := r.IntN(n - 1); !slices.Contains(a.guilty, k) {
+				a.guilty = append(a.guilty, k)
+			}
+		}
+		v, found, err := a.find()
+		slices.Sort(found)
+		slices.Sort(a.guilty)
+		if _, refused := a.refuses(found, false); v != Found || err != nil || refused {
+			t.Fatalf("%d parts, of which %v are refused: %v %v, %v", n, a.guilty, v, found, err)
+		}
+		if !slices.Equal(found, a.guilty) || a.asks > maxAsks || a.taken > maxTaken {
+			t.Errorf("%d parts, of which %v are refused: %v after %d requests, %d taken", n, a.guilty, found, a.asks, a.taken)
+		}
+	}
+}
+
+// TestFindDespiteFlukes: an API that now and then refuses whatever it is asked misleads a search seldom, and costs little then.
+func TestFindDespiteFlukes(t *testing.T) {
+	const runs = 3000
+	wrong := 0
+	for i := range runs {
+		a := before(200)
+		a.flaky = 0.05
+		if i%2 == 0 {
+			a.guilty = []int{i % 190}
+		}
+		v, found, err := a.find()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v == Found && !slices.Equal(found, a.guilty) || v == Size {
+			wrong++
+		}
+	}
+	if wrong > runs/12 {
+		t.Errorf("%d of %d are wrong", wrong, runs)
+	}
+}
+
+// TestFindMany: a request that many parts spoil is taken after some searches, each of which begins without what the former found.
+func TestFindMany(t *testing.T) {
+	for _, n := range []int{maxFound, maxFound + 1, 30} {
+		a := before(300)
+		for i := range n {
+			a.guilty = append(a.guilty, 7*i)
+		}
+		gone := []int{}
+		for range 8 {
+			a.asks = 0
+			v, found, err := Find(a.parts, Answer{}, func(out []int, filled bool) (Answer, error) { return a.ask(append(slices.Clone(gone), out...), filled) })
+			if v == Passed {
+				break
+			}
+			if v != Found || err != nil || len(found) == 0 || a.asks > maxAsks+5 {
+				t.Errorf("%d are refused: %v, %d found, %v after %d requests", n, v, len(found), err, a.asks)
+			}
+			gone = append(gone, found...)
+		}
+		if _, refused := a.refuses(gone, false); refused || len(gone) > 7*n {
+			t.Errorf("%d are refused: %d are out, and it is refused: %v", n, len(gone), refused)
+		}
+	}
+}
+
+// TestFindStops: where an API does not answer, nothing is found, whenever that is.
+func TestFindStops(t *testing.T) {
+	for _, named := range []bool{false, true} {
+		for fails := 1; ; fails++ {
+			a := before(50, 20, 40)
+			a.fails = fails
+			if named {
+				a.places = func(in []int) ([]int, bool) { return append([]int{3}, in...)[min(a.asks, 1):][:min(len(in), 1)], false }
+			}
+			v, found, err := a.find()
+			if a.asks < fails { // it was done before
+				if v != Found || fmt.Sprint(found) != "[20 40]" && fmt.Sprint(found) != "[40 20]" {
+					t.Errorf("%v %v, %v", v, found, err)
+				}
+				break
+			}
+			if v == Found && len(found) > 0 || !errors.Is(err, errLost) {
+				t.Errorf("lost at request %d: %v %v, %v", fails, v, found, err)
+			}
+		}
+	}
+}

@@ -1,0 +1,288 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"testing"
+
+	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/mend"
+)
+
+// blocksOf reads blocks of a message, each a JSON object.
+func blocksOf(t *testing.T, raw ...string) (out []tidemark.Block) {
+	t.Helper()
+	for _, r := range raw {
+		var b tidemark.Block
+		if err := json.Unmarshal([]byte(r), &b); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, b)
+	}
+	return out
+}
+
+// judging is a model API that answers what a function has no error for, and keeps what it was asked.
+type judging struct {
+	judge func(tidemark.Request) error
+	asked []tidemark.Request
+}
+
+func (p *judging) Stream(_ context.Context, req tidemark.Request) iter.Seq2[tidemark.Delta, error] {
+	return func(yield func(tidemark.Delta, error) bool) {
+		p.asked = append(p.asked, req)
+		if err := p.judge(req); err != nil {
+			yield(tidemark.Delta{}, err)
+			return
+		}
+		if yield(tidemark.Delta{Text: "so"}, nil) {
+			panic("it is not listened to any more")
+		}
+	}
+}
+
+// having is a judge that refuses a request with a word in it.
+func having(word string, with error) func(tidemark.Request) error {
+	return func(req tidemark.Request) error {
+		raw, err := json.Marshal(req)
+		if err != nil || strings.Contains(string(raw), word) {
+			return with
+		}
+		return nil
+	}
+}
+
+// answered is a view of two turns, the first of which was answered, and the second is in work.
+func answered(t *testing.T, log string) View {
+	t.Helper()
+	var v View
+	put := func(id string, role tidemark.Role, raw ...string) {
+		seq := int64(10 * (len(v.Items) + 1))
+		v.Items = append(v.Items, compaction.Item{ID: tidemark.EntryID(id), From: tidemark.EntryID(id), To: tidemark.EntryID(id), Seq: seq, Last: seq,
+			Message: tidemark.Message{Role: role, Content: blocksOf(t, raw...)}, Tokens: 100})
+	}
+	long := strings.Repeat("Now the tide turns. ", 80)
+	put("q1", tidemark.User, `{"type":"text","text":"old words `+long+`"}`, `{"type":"text","text":"more words `+long+`"}`)
+	put("a1", tidemark.Assistant, `{"type":"text","text":"an answer"}`)
+	put("q2", tidemark.User, `{"type":"text","text":"new words"}`)
+	v.Log, v.Size, v.Fixed = log, 400, 100
+	v.Tools = []tidemark.Tool{{Name: "a", Description: "first", Mark: "m"}, {Name: "b", Description: "second"}}
+	return v
+}
+
+var odd = tidemark.APIError{Class: tidemark.ClassBadRequest, Status: 400, Message: "odd"}
+
+// TestMendAsks: what is refused is looked for by asking, counted as what it costs, and taken out; other conversations keep what
+// they have. What is not answered teaches nothing.
+func TestMendAsks(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		judge        func(tidemark.Request) error
+		refused      tidemark.APIError
+		again, large bool
+		told         string
+		spent        bool
+		tools        string
+	}{
+		{"old words", having("old words", &odd), odd, true, false, "The model's API refused a part of entry q1 (odd). The model reads a note in its place from now on; the log keeps it.", true, "a b"},
+		{"a tool", having("second", &odd), odd, true, false, "The model's API refused the tool b (odd). It is left out until its definition is another one.", true, "a"},
+		{"both", func(req tidemark.Request) error {
+			if e := having("old words", &odd)(req); e != nil {
+				return e
+			}
+			return having("second", &odd)(req)
+		}, odd, true, false, "The model's API refused a part of entry q1 (odd). The model reads a note in its place from now on; the log keeps it.\nThe model's API refused the tool b (odd). It is left out until its definition is another one.", true, "a"},
+		{"what was pushed", having("some news", &odd), odd, true, false, "", true, "a b"},
+		{"what was just said", having("new words", &odd), odd, false, false, "", true, "a b"},
+		{"whatever it is", func(tidemark.Request) error { return &odd }, odd, false, false, "", false, "a b"},
+		{"nothing any more", func(tidemark.Request) error { return nil }, odd, true, false, "", true, "a b"},
+		{"too much for a reply", func(req tidemark.Request) error {
+			if req.MaxTokens > 1000 {
+				return &odd
+			}
+			return nil
+		}, odd, false, true, "", true, "a b"},
+		{"too large", func(req tidemark.Request) error {
+			raw, err := json.Marshal(req)
+			if err != nil || len(raw) > 2500 {
+				return &odd
+			}
+			return nil
+		}, odd, false, true, "", true, "a b"},
+		{"too many bytes", having("old words", &tidemark.APIError{Class: tidemark.ClassOverflow, Status: 413}), tidemark.APIError{Class: tidemark.ClassOverflow, Status: 413}, false, true, "", true, "a b"},
+		{"of no network", func(tidemark.Request) error { return &tidemark.APIError{Class: tidemark.ClassNetwork} }, odd, false, false, "", false, "a b"},
+		{"of too many requests", func(tidemark.Request) error { return &tidemark.APIError{Class: tidemark.ClassRate, Status: 429} }, odd, false, false, "", false, "a b"},
+	} {
+		p := &judging{judge: c.judge}
+		s, _ := plain(t, Config{Provider: p, Settings: Settings{MaxTokens: 4000}})
+		n, _ := plain(t, Config{Key: "agent:main:other", Settings: Settings{}})
+		r := s.begun(t, "r", stateCalling)
+		s.puts(t, s.Key, "in", InputMessage, "taken", "r")
+		s.does(t, `INSERT INTO entries(seq, id, log, kind, at, hash, origin, payload) VALUES(30, 'q2', ?, 'message', 1, '', '{"input":"in"}', '{}')`, r.Log)
+		r.Attempt = 2
+		v := answered(t, r.Log)
+		v.Pack = "some news"
+		again, large, err := s.mend(t.Context(), r, v, c.refused)
+		if again != c.again || (large != nil) != c.large || err != nil || r.mends != 1 || s.notices(t) != c.told {
+			t.Errorf("%s: again %v, large %v, %v, told %q after %d requests", c.name, again, large, err, s.notices(t), len(p.asked))
+		}
+		if got := s.reads(t, `SELECT spent > 0 FROM runs WHERE key = ? LIMIT 1`, string(s.Key)); got != map[bool]string{true: "1", false: "0"}[c.spent] {
+			t.Errorf("%s: it has spent something: %s", c.name, got)
+		}
+		if got := strings.Join(toolNames(unrefused(v.Tools, *s.refusedTools.Load(), s.windowName(s.settings().Model))), " "); got != c.tools {
+			t.Errorf("%s: %q are offered", c.name, got)
+		}
+		if r.bare != (c.name == "what was pushed") || len(*n.refusedTools.Load()) > 0 || n.notices(t) != "" {
+			t.Errorf("%s: bare %v, and the other is told %q", c.name, r.bare, n.notices(t))
+		}
+		r.mends = maxMends
+		if again, large, err := s.mend(t.Context(), r, v, c.refused); again || large != nil || err != nil {
+			t.Errorf("%s, too often: again %v, large %v, %v", c.name, again, large, err)
+		}
+	}
+	ctx, stop := context.WithCancelCause(t.Context())
+	p := &judging{judge: func(tidemark.Request) error { stop(errKnown); return errKnown }}
+	s, _ := plain(t, Config{Provider: p})
+	r := s.begun(t, "r", stateCalling)
+	if again, _, err := s.mend(ctx, r, answered(t, r.Log), odd); again || !errors.Is(err, errKnown) {
+		t.Errorf("stopped: %v, %v", again, err)
+	}
+}
+
+// TestTakeOutTells: people are told of what was taken out, of many parts some by name.
+func TestTakeOutTells(t *testing.T) {
+	s, _ := plain(t, Config{})
+	r := s.begun(t, "r", stateCalling)
+	v := answered(t, r.Log)
+	v.Tools = nil
+	for i := range maxTold + 2 {
+		v.Tools = append(v.Tools, tidemark.Tool{Name: fmt.Sprint("t", i)})
+	}
+	parts := mend.Parts(v.View, v.Tools, "", 30)
+	if err := s.takeOut(t.Context(), r, v, odd, parts); err != nil {
+		t.Fatal(err)
+	}
+	told := s.notices(t)
+	for _, want := range []string{"refused 4 parts of what is said, the first of entry a1 (odd)", "refused the tool t6 (odd)", "refused the tool t3 (odd)", "\nSo it did 3 more."} {
+		if !strings.Contains(told, want) {
+			t.Errorf("no %q in %q", want, told)
+		}
+	}
+	if strings.Contains(told, "tool t2") || len(*s.refusedTools.Load()) != maxTold+2 {
+		t.Errorf("told %q, %d are left out", told, len(*s.refusedTools.Load()))
+	}
+}
+
+// TestUnexplained: which refusals may be for anything.
+func TestUnexplained(t *testing.T) {
+	for _, c := range []struct {
+		api  tidemark.APIError
+		want bool
+	}{
+		{tidemark.APIError{Status: 400, Class: tidemark.ClassBadRequest}, true},
+		{tidemark.APIError{Status: 404, Class: tidemark.ClassBadRequest, Param: "model"}, true},
+		{tidemark.APIError{Status: 403, Class: tidemark.ClassRefusal}, true},
+		{tidemark.APIError{Status: 500, Class: tidemark.ClassOverloaded}, true},
+		{tidemark.APIError{Status: 503, Class: tidemark.ClassOverloaded}, false},
+		{tidemark.APIError{Status: 529, Class: tidemark.ClassOverloaded}, false},
+		{tidemark.APIError{Status: 500, Class: tidemark.ClassNetwork}, false},
+		{tidemark.APIError{Status: 401, Class: tidemark.ClassAuth}, false},
+		{tidemark.APIError{Status: 429, Class: tidemark.ClassRate}, false},
+		{tidemark.APIError{Status: 400, Class: tidemark.ClassOverflow}, false},
+		{tidemark.APIError{Status: 413, Class: tidemark.ClassOverflow}, true},
+		{tidemark.APIError{Status: 413, Class: tidemark.ClassOverflow, Limit: 8000}, false},
+	} {
+		if got := unexplained(c.api); got != c.want {
+			t.Errorf("%+v: %v", c.api, got)
+		}
+	}
+}
+
+// TestDeclinedTwice: a reply that declined as one before it did is asked for again without what was left; where it declines
+// all the same, what was taken out is back, and what the first cost is counted.
+func TestDeclinedTwice(t *testing.T) {
+	s, _ := plain(t, Config{})
+	r := s.begun(t, "r", stateCalling)
+	s.puts(t, s.Key, "in", InputMessage, "taken", "r")
+	v := answered(t, r.Log)
+	if again, err := s.reconsider(t.Context(), r, v, tidemark.Call{}); again || err != nil || r.mends != 0 {
+		t.Errorf("nothing is left of before: %v, %v", again, err)
+	}
+	s.does(t, `INSERT INTO entries(seq, id, log, kind, at, hash, origin, payload) VALUES(900, 'q', ?, 'message', 1, '', '{"input":"in"}', '{}')`, r.Log)
+	r.mends = maxMends
+	if again, err := s.reconsider(t.Context(), r, v, tidemark.Call{}); again || err != nil {
+		t.Errorf("too often: %v, %v", again, err)
+	}
+	r.mends = maxMends - 1
+	usage := tidemark.Usage{Input: 30, Output: 4}
+	if again, err := s.reconsider(t.Context(), r, v, tidemark.Call{Usage: usage}); !again || err != nil || r.mends != maxMends || r.refused == "" {
+		t.Fatalf("asked again: %v, %v, %q", again, err, r.refused)
+	}
+	if got := s.reads(t, `SELECT spent FROM runs WHERE key = ? LIMIT 1`, string(s.Key)); got != "34" {
+		t.Errorf("the run has spent %s", got)
+	}
+	if h, err := s.head(t.Context()); err != nil || h.Usage != usage {
+		t.Errorf("the conversation has used %+v, %v", h.Usage, err)
+	}
+	id := r.refused
+	if again, err := s.reconsider(t.Context(), r, v, tidemark.Call{}); again || err != nil || r.refused != "" {
+		t.Errorf("declined all the same: %v, %v, %q", again, err, r.refused)
+	}
+	if got := s.reads(t, `SELECT payload FROM entries WHERE log = ? AND kind = 'overlay' ORDER BY seq DESC LIMIT 1`, r.Log); got != fmt.Sprintf(`{"by":["session"],"lifts":["%s"],"reason":"refused all the same"}`, id) {
+		t.Errorf("the overlay is %s", got)
+	}
+	if !strings.HasSuffix(s.notices(t), "What was taken out was not why. It is in view as before.") {
+		t.Errorf("told %q", s.notices(t))
+	}
+}
+
+// TestAnswerRefusal: which refusals a turn answers by a smaller request, which by looking for what is refused, and which end it.
+func TestAnswerRefusal(t *testing.T) {
+	auth := tidemark.APIError{Class: tidemark.ClassAuth, Status: 401}
+	reply := tidemark.APIError{Class: tidemark.ClassOverflow, Status: 400, Limit: 100_000, Asked: 20_000}
+	other := odd
+	other.Message = "another"
+	always := func(tidemark.Request) error { return &odd }
+	for _, c := range []struct {
+		name    string
+		err     error
+		judge   func(tidemark.Request) error
+		refits  int
+		sized   bool
+		again   bool
+		smaller bool
+		asked   bool // it is looked for
+	}{
+		{"of no API", errKnown, always, 0, false, false, false, false},
+		{"of the key", &auth, always, 0, false, false, false, false},
+		{"for nothing known", &odd, always, 0, false, false, false, true},
+		{"for something in it", &odd, having("old words", &odd), 0, false, true, false, true},
+		{"for the room of a reply", &reply, always, 7, false, true, true, false},
+		{"for the same, too often", &reply, always, 8, false, false, false, false},
+		{"for its size, which is known by now", &odd, always, 0, true, true, true, false},
+		{"for something else, while its size is tried", &other, having("old words", &odd), 0, true, true, false, true},
+	} {
+		p := &judging{judge: c.judge}
+		s, _ := plain(t, Config{Provider: p, Settings: Settings{Window: 100_000}})
+		r := s.begun(t, "r", stateCalling)
+		r.refits, r.Attempt = c.refits, 2
+		if c.sized {
+			r.trial.sized = &odd
+		}
+		v := answered(t, r.Log)
+		v.Size = 10_000
+		again, err := s.answerRefusal(t.Context(), r, v, v, tidemark.Call{}, c.err)
+		attempt := 2
+		if c.again || c.asked {
+			attempt = 0
+		}
+		if again != c.again || (err == nil) != c.again || err != nil && !errors.Is(err, c.err) || r.Attempt != attempt || (len(p.asked) > 0) != c.asked || (r.refits > c.refits) != c.smaller {
+			t.Errorf("%s: %v, %v, attempt %d, %d requests, refitted %d times", c.name, again, err, r.Attempt, len(p.asked), r.refits)
+		}
+	}
+}
