@@ -5,15 +5,16 @@
 package mend
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 )
 
 // Bounds of a search.
 const (
-	maxTaken = 30  // requests that an API takes: they cost
-	maxAsks  = 150 // and with those that it refuses
-	maxFound = 8   // parts that are each looked for by themselves
+	maxTaken = 20  // requests that an API takes: they cost
+	maxAsks  = 120 // and with those that it refuses
+	maxFound = 10  // parts that are each looked for by themselves
 	maxNamed = 12  // places that an API names one after the other
 )
 
@@ -43,6 +44,7 @@ type Ask func(out []int, filled bool) (Answer, error)
 
 // What ends a search, or begins it anew.
 var (
+	errSpent = errors.New("asked as often as a search may")
 	errLarge = errors.New("nothing else can be found before the request is smaller")
 	errNamed = errors.New("the API named another part")
 )
@@ -75,6 +77,10 @@ func Find(parts []Part, refused Answer, ask Ask) (Verdict, []int, error) {
 		case errors.Is(err, errNamed):
 		case errors.Is(err, errLarge):
 			return Size, nil, nil
+		case errors.Is(err, errSpent) && len(s.places) > 0: // what an API names is evidence, and another search begins with less
+			return Found, slices.Concat(s.places...), nil
+		case errors.Is(err, errSpent):
+			return Unknown, nil, nil
 		case err != nil:
 			return Unknown, nil, err
 		default:
@@ -83,8 +89,27 @@ func Find(parts []Part, refused Answer, ask Ask) (Verdict, []int, error) {
 	}
 }
 
+// Large returns whether a request is refused for its size, where an API says so in words that a gate on the way may have said:
+// as it is, once more, and taken without any of its parts.
+func Large(parts []Part, ask Ask) (Verdict, error) {
+	if a, err := ask(nil, false); err != nil || a.Taken {
+		return Passed, err
+	}
+	all := make([]int, len(parts))
+	for i := range all {
+		all[i] = i
+	}
+	if a, err := ask(all, false); err != nil || !a.Taken {
+		return Unknown, err
+	}
+	return Size, nil
+}
+
 // ask makes a request without some parts. A place that is named is out from then on.
 func (s *search) ask(out []int) (Answer, error) {
+	if s.asks >= maxAsks || s.taken >= maxTaken {
+		return Answer{}, errSpent
+	}
 	s.asks++
 	a, err := s.request(out, false)
 	switch {
@@ -109,9 +134,6 @@ func (s *search) ask(out []int) (Answer, error) {
 	return a, nil
 }
 
-// spent reports that no more is to be asked.
-func (s *search) spent() bool { return s.asks >= maxAsks || s.taken >= maxTaken }
-
 func (s *search) find() (Verdict, []int, error) {
 	named := slices.Concat(s.places...)
 	if len(named) > 0 {
@@ -129,8 +151,6 @@ func (s *search) find() (Verdict, []int, error) {
 	switch {
 	case err != nil:
 		return Unknown, nil, err
-	case s.spent() && len(named) > 0: // another search begins with less
-		return Found, named, nil
 	case n == 0 && len(named) == 0:
 		return Passed, nil, nil
 	}
@@ -139,6 +159,9 @@ func (s *search) find() (Verdict, []int, error) {
 	}
 	found, err := s.needed(named, n)
 	if err != nil || slices.ContainsFunc(found, func(i int) bool { return s.parts[i].Said && !slices.Contains(s.vague, i) }) {
+		return Unknown, nil, err
+	}
+	if found, err = s.older(named, found); err != nil && !errors.Is(err, errSpent) {
 		return Unknown, nil, err
 	}
 	return s.proven(found)
@@ -163,13 +186,16 @@ func (s *search) arrange(named []int) {
 // proven is what was found, with those of the places that were named without which the request is refused. Where it is refused
 // no more as it is, nothing was.
 func (s *search) proven(found []int) (Verdict, []int, error) {
-	if a, err := s.ask(nil); err != nil || a.Taken {
+	if a, err := s.ask(nil); err != nil && !errors.Is(err, errSpent) || a.Taken {
 		return Passed, nil, err
 	}
 	places := s.places
-	for i := 0; i < len(places) && len(places)+len(found) > 1 && !s.spent(); {
+	for i := 0; i < len(places) && len(places)+len(found) > 1; {
 		rest := slices.Delete(slices.Clone(places), i, i+1)
 		a, err := s.ask(append(slices.Concat(rest...), found...))
+		if errors.Is(err, errSpent) {
+			break
+		}
 		if err != nil {
 			return Unknown, nil, err
 		}
@@ -186,7 +212,7 @@ func (s *search) proven(found []int) (Verdict, []int, error) {
 // among the first ones first. What is refused once may be taken the next time: where a search ends is asked twice.
 func (s *search) prefix(kept []int, to int) (int, error) {
 	lo, hi, sure := -1, to, -1
-	for step := 1; (hi-lo > 1 || lo > sure) && !s.spent(); step *= 2 {
+	for step := 1; hi-lo > 1 || lo > sure; step *= 2 {
 		n := lo + step
 		switch {
 		case hi-lo <= 1:
@@ -216,17 +242,57 @@ func (s *search) prefix(kept []int, to int) (int, error) {
 func (s *search) needed(kept []int, n int) (found []int, err error) {
 	for n > 0 {
 		found = append(found, s.order[n-1])
-		switch n--; {
-		case s.spent(): // another search begins with less
-			return found, nil
-		case len(found) > maxFound: // as with a bound on how many pictures there are: so many have to go
-			return append(found, s.order[:n]...), nil
+		if n--; len(found) > maxFound { // as with a bound on how many tools there are: so many have to go; else the next search goes on
+			return s.withKind(found, n), nil
 		}
-		if n, err = s.prefix(slices.Concat(kept, found), n); err != nil {
+		n, err = s.prefix(slices.Concat(kept, found), n)
+		if errors.Is(err, errSpent) { // another search begins with less
+			return found, nil
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
 	return found, nil
+}
+
+// withKind adds to what was found those of the first n parts that are of its kind, where it is of one: tools, or media.
+func (s *search) withKind(found []int, n int) []int {
+	tools := func(i int) bool { return s.parts[i].Tool != "" }
+	media := func(i int) bool { return s.parts[i].Medium }
+	for _, is := range []func(int) bool{tools, media} {
+		if !slices.ContainsFunc(found, func(i int) bool { return !is(i) }) {
+			for _, i := range s.order[:n] {
+				if is(i) {
+					found = append(found, i)
+				}
+			}
+			return found
+		}
+	}
+	return found
+}
+
+// older are as many media that a model took before, the oldest, in the place of new ones that were found, if the request is taken
+// without those as well: then there are too many, and what is new stays.
+func (s *search) older(named, found []int) ([]int, error) {
+	var old []int
+	for _, i := range s.order {
+		if p := s.parts[i]; p.Medium && (p.rank == rankMedium || p.rank == rankAddress) && len(old) < len(found) {
+			old = append(old, i)
+		}
+	}
+	if len(old) < len(found) || slices.ContainsFunc(found, func(i int) bool { return !s.parts[i].Medium || s.parts[i].rank != rankUnread }) {
+		return found, nil
+	}
+	slices.SortFunc(old, func(a, b int) int {
+		return cmp.Or(cmp.Compare(s.parts[a].item, s.parts[b].item), cmp.Compare(s.parts[a].at, s.parts[b].at))
+	})
+	a, err := s.ask(slices.Concat(named, old))
+	if a.Taken {
+		return old, nil
+	}
+	return found, err
 }
 
 // large reports whether other words in the places of some parts are refused as the request was: then it is not for what they
@@ -236,7 +302,10 @@ func (s *search) large(out []int) (bool, error) {
 		return false, nil
 	}
 	for range 2 {
-		if a, err := s.request(out, true); err != nil || a.Taken || a.Other {
+		switch a, err := s.request(out, true); {
+		case err == nil && a.Large:
+			return true, nil
+		case err != nil || a.Taken || a.Other:
 			return false, err
 		}
 	}

@@ -66,6 +66,8 @@ func short(v compaction.View, parts []Part) string {
 			s = "reply"
 		case p.Pack:
 			s = "pack"
+		case p.Memory:
+			s = "memory"
 		case p.Tool != "":
 			s = "tool " + p.Tool
 		default:
@@ -74,7 +76,7 @@ func short(v compaction.View, parts []Part) string {
 				s += fmt.Sprintf(".%d", p.inner+1)
 			}
 		}
-		for flag, is := range map[string]bool{"!": p.Said, "<": p.Left} {
+		for flag, is := range map[string]bool{"!": p.Said, "<": p.Left, "s": p.span} {
 			if is {
 				s += flag
 			}
@@ -93,7 +95,9 @@ func TestParts(t *testing.T) {
 	results := viewOf(t, []string{"u1", resultMark, resultBoth, resultMark}, []string{"a1", textHi})
 	results.Items[0].Stubs, results.Items[0].Stubbed = 2, []compaction.Stubbed{{Block: 1, At: 0, Many: 1}, {Block: 2, At: 1, Many: 1}}
 	span := talk(t)
-	span.Items[2].Overlay = "o"
+	for _, i := range []int{2, 3} { // one edit that stands for several entries, by two messages
+		span.Items[i].Overlay, span.Items[i].Edit = "o", 1
+	}
 	declined := viewOf(t, []string{"u1", textHi}, []string{"a1", textHi}, []string{"u2", textHi, pictureA})
 	declined.Items[1].Call = &tidemark.Call{Stop: tidemark.StopRefusal}
 	for _, c := range []struct {
@@ -110,21 +114,21 @@ func TestParts(t *testing.T) {
 		{"after a reply that declined", declined, 30, "u2#2 a1#1< u1#1< u2#1!"},
 		{"where notes stand, and words like them", stubbed, 50, "a1#1 u1#3 u1#2"},
 		{"where notes stand in results", results, 50, "u1#2.2 a1#1 u1#3"},
-		{"what stands for a span is none", span, 50, "u4#3 u4#1.2 u4#2 u4#1.3 u4#1.1 u1#2 u1#3 u3#2 a3#2 a3#1 u3#1 a2#1 a1#2 a1#1 u1#1"},
+		{"what stands for a span is one", span, 50, "u4#3 u4#1.2 u4#2 u4#1.3 u4#1.1 u1#2 u1#3 u3#2 a3#2 a3#1 u3#1 u2#1s a1#2 a1#1 u1#1"},
 	} {
-		if got := short(c.v, Parts(c.v, nil, "", c.from)); got != "reply "+c.want {
+		if got := short(c.v, (Request{View: c.v}).Parts(c.from)); got != "reply "+c.want {
 			t.Errorf("%s:\n got %s\nwant reply %s", c.name, got, c.want)
 		}
 	}
 	v := viewOf(t, []string{"u1", pictureA, textHi}, []string{"a1", textHi}, []string{"u2", pictureA, textHi})
-	if got, want := short(v, Parts(v, tools, "news", 30)), "reply pack u2#1 u1#1 tool theirs tool own a1#1 u1#2 u2#2!"; got != want {
+	if got, want := short(v, (Request{View: v, Tools: tools, Pack: "news", Memory: "facts"}).Parts(30)), "reply pack u2#1 u1#1 memory tool theirs tool own a1#1 u1#2 u2#2!"; got != want {
 		t.Errorf("with tools:\n got %s\nwant %s", got, want)
 	}
 	for raw, want := range map[string]bool{pictureA: true, pictureURL: true, textHi: false, `{"type":"odd"}`: false,
 		`{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"QQ=="}}`: true,
 		`{"type":"document","source":{"type":"text","media_type":"text/plain","data":"a"}}`:           false} {
 		v := viewOf(t, []string{"u1", raw}, []string{"a1", textHi})
-		for _, p := range Parts(v, nil, "", 30) {
+		for _, p := range (Request{View: v}).Parts(30) {
 			if p.ofItem() && p.item == 0 && p.Medium != want {
 				t.Errorf("%s has to be decoded: %v", raw, p.Medium)
 			}
@@ -160,7 +164,8 @@ func TestAnsweredIn(t *testing.T) {
 func TestNamed(t *testing.T) {
 	v := talk(t)
 	tools := []tidemark.Tool{{Name: "look"}}
-	parts := Parts(v, tools, "news", 50)
+	q := Request{View: v, Tools: tools, Pack: "news", Memory: "facts"}
+	parts := q.Parts(50)
 	place := func(m, b, i int) *tidemark.Place { return &tidemark.Place{Message: m, Block: b, Inner: i} }
 	for _, c := range []struct {
 		name  string
@@ -183,7 +188,7 @@ func TestNamed(t *testing.T) {
 		{"a tool", &tidemark.Place{Message: -1, Block: -1, Inner: -1, Tool: "look"}, "tool look", false},
 		{"a tool that is not there", &tidemark.Place{Message: -1, Block: -1, Inner: -1, Tool: "loook"}, "", false},
 	} {
-		named, vague := Named(v, parts, v.Messages(), c.at)
+		named, vague := q.Named(parts, v.Messages(), c.at)
 		var got []Part
 		for _, i := range named {
 			got = append(got, parts[i])
@@ -201,8 +206,8 @@ func told(blocks []tidemark.Block) string {
 		switch {
 		case b.Type == tidemark.TypeToolResult:
 			out = append(out, fmt.Sprintf("%s(%s)%v", b.ToolUseID, told(b.Content), b.IsError))
-		case strings.HasPrefix(b.Text, Mark+"odd. A block of the type "):
-			kind, _, _ := strings.Cut(strings.TrimPrefix(b.Text, Mark+"odd. A block of the type "), " stood here")
+		case strings.HasPrefix(b.Text, Mark+"a block of the type "):
+			kind, _, _ := strings.Cut(strings.TrimPrefix(b.Text, Mark+"a block of the type "), " stood here")
 			out = append(out, "<"+kind+">")
 		case b.Type == tidemark.TypeText:
 			out = append(out, b.Text)
@@ -240,12 +245,12 @@ func TestWithout(t *testing.T) {
 	} {
 		v := viewOf(t, append([]string{"u1"}, c.content...), []string{"a1", textHi})
 		v.Items[0].Stubs, v.Items[0].Stubbed = len(c.stubbed), c.stubbed
-		got := Without(v, c.parts, "odd")
+		got := (Request{View: v}).Without(c.parts).View
 		if told(got.Items[0].Message.Content) != c.view || told(got.Items[1].Message.Content) != "hi" || strings.Contains(told(v.Items[0].Message.Content), "<") {
 			t.Errorf("%s: it reads %s, was %s", c.name, told(got.Items[0].Message.Content), told(v.Items[0].Message.Content))
 		}
 		var edits []string
-		for _, e := range Edits(v, c.parts, "odd") {
+		for _, e := range Edits(v, nil, c.parts) {
 			if e.From != "u1" {
 				t.Errorf("%s: an edit of %s", c.name, e.From)
 			}
@@ -256,22 +261,27 @@ func TestWithout(t *testing.T) {
 		}
 	}
 	v := viewOf(t, []string{"u1", textHi, pictureA})
-	if e := Edits(v, []Part{part(1, -1)}, "very\n odd"); e[0].Blocks[0].Text != `[Refused by the model's API: very odd. A block of the type image stood here; recall with {"entry": "u1#2"} tells what the log keeps of it.]` {
+	if e := Edits(v, nil, []Part{part(1, -1)}); e[0].Blocks[0].Text != `[Refused by the model's API: a block of the type image stood here; recall with {"entry": "u1#2"} tells what the log keeps of it.]` {
 		t.Errorf("the note is %+v", e)
 	}
 	tools := []tidemark.Tool{{Name: "a"}, {Name: "b"}}
-	if got := WithoutTools(tools, []Part{{Tool: "a"}, {Pack: true}}); len(got) != 1 || got[0].Name != "b" || tools[0].Name != "a" {
+	q := Request{Tools: tools, Pack: "news", Memory: "facts"}
+	if got := q.Without([]Part{{Tool: "a"}, {Pack: true}}); len(got.Tools) != 1 || got.Tools[0].Name != "b" || tools[0].Name != "a" || got.Pack != "" || got.Memory != "facts" {
 		t.Errorf("without a: %+v of %+v", got, tools)
 	}
+	if got := q.Without([]Part{{Memory: true}}); len(got.Tools) != 2 || got.Pack != "news" || got.Memory != "" {
+		t.Errorf("without memory: %+v", got)
+	}
 	long := strings.Repeat("x", maxWords)
-	for says, want := range map[string]string{long: long, long + "y": long, long[1:] + "é": long[1:], " a\n b ": "a b"} {
+	for says, want := range map[string]string{long: long, long + "y": long, long[1:] + "é": long[1:], " a\n b ": "a b", "x] [Conversation <b>\u202e\x07y": "x) (Conversation (b)y"} {
 		if got := Quoted(says); got != want {
 			t.Errorf("%q is quoted as %q", says, got)
 		}
 	}
 }
 
-// TestFiller: other words are as large as what they stand for, as the estimator counts; pictures have none.
+// TestFiller: other words are as many as what they stand for has tokens, in whatever script, in short messages of which none is like
+// another; pictures have none.
 func TestFiller(t *testing.T) {
 	long := strings.Repeat("Ein langer Satz. ", 300)
 	v := viewOf(t, []string{"u1", `{"type":"text","text":"` + long + `"}`, pictureA, `{"type":"tool_result","tool_use_id":"c","content":[{"type":"text","text":"` + long + `"},` + pictureA + `]}`}, []string{"a1", textHi})
@@ -282,28 +292,56 @@ func TestFiller(t *testing.T) {
 		want  int // of the long text
 	}{
 		{"a text", []Part{{inner: -1}}, 1}, {"a picture", []Part{{at: 1, inner: -1, Medium: true}}, 0}, {"a block of a result", []Part{{at: 2, inner: 0}}, 1},
-		{"a tool", []Part{{Tool: "look", item: 1}}, 1}, {"what is pushed", []Part{{Pack: true}}, 1}, {"the room for a reply", []Part{{Reply: true}}, 0},
+		{"a tool", []Part{{Tool: "look", item: 1}}, 1}, {"what is pushed", []Part{{Pack: true}}, 1}, {"memory", []Part{{Memory: true}}, 2}, {"the room for a reply", []Part{{Reply: true}}, 0},
 		{"several", []Part{{inner: -1}, {Tool: "look", item: 1}, {at: 1, inner: -1, Medium: true}}, 2},
 	} {
-		got, want := tidemark.EstimateText(Filler(v, tools, long, c.parts)), tidemark.Tokens(c.want)*tidemark.EstimateText(long)
-		if got < want || got > want+want/20 {
-			t.Errorf("%s: %d tokens for %d", c.name, got, want)
+		items := (Request{View: v, Tools: tools, Pack: long, Memory: long + long}).Filler(c.parts)
+		words, seen := 0, map[string]bool{}
+		for i, it := range items {
+			text := it.Message.PlainText()
+			if n := len(strings.Fields(text)); i%2 == 0 {
+				words += n
+				if seen[text] || n > 150 || it.Message.Role != tidemark.User {
+					t.Errorf("%s: %s says %q", c.name, it.Message.Role, text)
+				}
+				seen[text] = true
+			} else if it.Message.Role != tidemark.Assistant || n != 1 {
+				t.Errorf("%s: %s says %q", c.name, it.Message.Role, text)
+			}
+		}
+		if want := c.want * len(long) / 4; words < want || words > want+want/20 {
+			t.Errorf("%s: %d words for %d tokens", c.name, words, want)
+		}
+	}
+	for text, want := range map[string]int{"": 0, "a": 1, "four": 1, "fives": 2, "übel": 1, "时间": 2, "ветер": 5} {
+		if got := wordsIn(text); got != want {
+			t.Errorf("%q is as large as %d words, want %d", text, got, want)
 		}
 	}
 }
 
-// TestAlike: refusals are alike in the same words, whatever figures they have.
-func TestAlike(t *testing.T) {
-	a := tidemark.APIError{Status: 400, Message: "messages.3: odd"}
-	for _, c := range []struct {
-		b    tidemark.APIError
-		want bool
-	}{
-		{a, true}, {tidemark.APIError{Status: 400, Message: "messages.12: odd"}, true}, {tidemark.APIError{Status: 400, Message: "messages.3: even"}, false},
-		{tidemark.APIError{Status: 422, Message: "messages.3: odd"}, false}, {tidemark.APIError{Status: 400, Message: "Invalid request: messages.3: odd"}, true}, {tidemark.APIError{Status: 400, Message: "odd"}, false}, {tidemark.APIError{Status: 400}, false},
-	} {
-		if Alike(a, c.b) != c.want || Alike(c.b, a) != c.want {
-			t.Errorf("%+v: not %v", c.b, c.want)
-		}
+// TestSpan: in the place of a summary, or of another span with its messages, stands one note; what stayed visible within it does.
+func TestSpan(t *testing.T) {
+	v := viewOf(t, []string{"u1", textHi}, []string{"u2", textHi}, []string{"a2", textHi}, []string{"u3", textHi})
+	for _, i := range []int{1, 2} {
+		v.Items[i].Overlay, v.Items[i].Edit, v.Items[i].From, v.Items[i].To, v.Items[i].Tokens = "o", 1, "e1", "e9", 50
+	}
+	parts := []Part{{span: true, item: 1}}
+	const note = Mark + "what stood here stood for e1 to e9, which recall reads and finds.]"
+	got := (Request{View: v}).Without(parts).View
+	if len(got.Items) != 4 || got.Items[1].Message.PlainText() != note || len(got.Items[2].Message.Content) != 0 || got.Items[3].Message.PlainText() != "hi" || v.Items[2].Message.PlainText() != "hi" {
+		t.Errorf("it reads %+v", got.Items)
+	}
+	shown := []compaction.Replacement{{Placed: compaction.Placed{Overlay: "o", N: 0}, Edit: tidemark.Edit{Keep: []tidemark.EntryID{"e2"}}}, {Placed: compaction.Placed{Overlay: "o", N: 1}, Edit: tidemark.Edit{Keep: []tidemark.EntryID{"e5"}}}}
+	e := Edits(v, shown, parts)
+	if len(e) != 1 || e[0].From != "e1" || e[0].To != "e9" || e[0].Block != 0 || len(e[0].Keep) != 1 || e[0].Keep[0] != "e5" || len(e[0].Messages) != 1 || e[0].Messages[0].PlainText() != note {
+		t.Errorf("edits %+v", e)
+	}
+	got.Items[1].Message = insteadOf(&v.Items[1])
+	if again := short(got, (Request{View: got}).Parts(40)); strings.Contains(again, "s") {
+		t.Errorf("the note is a part again: %s", again)
+	}
+	if got := (Request{View: v}).Filler(parts); len(got) != 2 || len(strings.Fields(got[0].Message.PlainText())) != 2 {
+		t.Errorf("%+v for it", got)
 	}
 }

@@ -216,7 +216,6 @@ var contentTexts = [...]struct {
 	class  tidemark.Class
 }{
 	{http.StatusForbidden, "requires moderation", tidemark.ClassRefusal},                                // OpenRouter
-	{http.StatusNotFound, "found that support image input", tidemark.ClassBadRequest},                   // OpenRouter
 	{http.StatusInternalServerError, "image input is not supported", tidemark.ClassBadRequest},          // llama.cpp
 	{http.StatusInternalServerError, "missing data required for image input", tidemark.ClassBadRequest}, // Ollama
 }
@@ -371,9 +370,6 @@ func statusError(status int, h http.Header, body []byte, key string, now time.Ti
 		RequestID:  redact(w.ID, key, 120),
 		RetryAfter: retryAfter(h, now),
 		Param:      redact(w.Param, key, 200),
-	}
-	if ofContent(status, w.Message) != "" {
-		e.Param = or(e.Param, "messages")
 	}
 	w.overflow(e)
 	// The SDKs of both APIs let this header decide over the status.

@@ -250,7 +250,7 @@ func (s *sending) medium(b tidemark.Block) *tidemark.Block {
 		return own
 	}
 	if s.fresh && fit.Type == tidemark.TypeText {
-		s.unfit = append(s.unfit, strings.Trim(fit.Text, "[]"))
+		s.unfit = append(s.unfit, strings.TrimSuffix(strings.TrimPrefix(fit.Text, "["), "]"))
 	}
 	return fit
 }

@@ -104,6 +104,26 @@ func (s *Session) amend(ctx context.Context, r *run, q queued) error {
 	return nil
 }
 
+// amendOwn carries out the amendments at the head of the queue that are of a message which the run has taken itself: they came
+// while it was at work, or a life that ended did not get to them. It returns what waits behind.
+func (s *Session) amendOwn(ctx context.Context, r *run, q []queued) ([]queued, error) {
+	for len(q) > 0 && q[0].Kind == inputAmend && len(r.took) > 0 {
+		if err := s.load(ctx, q[:1]); err != nil {
+			return q, err
+		}
+		_, a, _ := q[0].amendment() // one that cannot be read is of no message here, and has a run of its own, which says so
+		e, ok, err := s.amended(ctx, r.Log, q[0].Origin, a.Edits+a.Revokes)
+		if err != nil || !ok || !slices.Contains(r.took, e.Origin.Input) {
+			return q, err
+		}
+		if err := s.amend(ctx, r, q[0]); err != nil {
+			return q, err
+		}
+		q = q[1:]
+	}
+	return q, nil
+}
+
 // unmet takes words that correct a message which is not here as said now: before the next input, which may amend them.
 func (s *Session) unmet(ctx context.Context, r *run, q queued, a Amendment) error {
 	chain, err := s.log.Chain(ctx, r.Log)

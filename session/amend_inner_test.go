@@ -176,6 +176,40 @@ func TestAmendIsWritten(t *testing.T) {
 	}
 }
 
+// TestAmendsItsOwn: a run that goes on carries out what amends a message that it took itself, before it asks; what amends another
+// one has a run of its own.
+func TestAmendsItsOwn(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		about string
+		reads string
+		state string
+	}{{"its own", "m1", "six, nine", "done"}, {"another", "m0", "six, seven", "new"}, {"what is not here", "m9", "six, seven", "new"}} {
+		r := newRig(t, Settings{})
+		ann := func(message, input string) tidemark.Origin {
+			return tidemark.Origin{From: tidemark.FromPerson, Channel: "app", Peer: "ann", Message: message, Input: input}
+		}
+		r.logs(r.Session, ann("m0", "in0"), tidemark.NewText(tidemark.User, "six"))
+		x := r.working(stateCalling)
+		x.took = []string{"in1"}
+		r.logs(r.Session, ann("m1", "in1"), tidemark.NewText(tidemark.User, "seven"))
+		by := ann("", "")
+		r.exec(`INSERT INTO inputs(key, id, kind, state, at, origin, payload, hash, run) VALUES(?, 'late', 'amend', 'new', ?, ?, ?, '', '')`,
+			string(r.Key), rigNoon, mustJSON(by), mustJSON(mustJSON(Amendment{Edits: row.about, Text: "nine"})))
+		if done, err := r.take(t.Context(), x); done || err != nil {
+			t.Fatalf("%s: %v, %v", row.name, done, err)
+		}
+		v, err := r.View(t.Context())
+		if err != nil || len(v.Items) != 2 {
+			t.Fatalf("%s: %+v, %v", row.name, v.Items, err)
+		}
+		if got := v.Items[0].Message.PlainText() + ", " + v.Items[1].Message.PlainText(); got != row.reads || x.State != stateCalling {
+			t.Errorf("%s: it reads %q in %s", row.name, got, x.State)
+		}
+		r.reads(row.state, `SELECT state FROM inputs WHERE id = 'late' LIMIT 1`)
+	}
+}
+
 // TestAmendOfNothingHere: words that correct a message which is not here are a message with the time and the origin of the
 // input, which can be corrected again; to take back what is not here does nothing.
 func TestAmendOfNothingHere(t *testing.T) {

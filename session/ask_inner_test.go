@@ -149,8 +149,8 @@ func TestStatusLines(t *testing.T) {
 		waits(string(r.Key), fmt.Sprint("w", i), "new")
 	}
 	u.n = 1
-	r.learned.Store(&learned{"test": tidemark.Window{Model: "test", Tokens: 5000, From: tidemark.WindowKnown, Until: r.clock.Now().Add(time.Hour)}})
-	if err := r.loadSettings(t.Context()); err != nil {
+	known := map[string]tidemark.Window{"test": {Model: "test", Tokens: 5000, From: tidemark.WindowKnown, Until: r.clock.Now().Add(time.Hour)}}
+	if err := errors.Join(r.windows.Read([]byte(mustJSON(known))), r.loadSettings(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	lines = []string{"Model: test", fmt.Sprintf("Context: %d tokens, %s of the 3500 at which it is compacted (window 5000: the model's maker says so)", v.Size, share(v.Size, 3500)), "Messages: 5 since the last reset",

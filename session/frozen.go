@@ -4,12 +4,31 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/memory"
 	"github.com/tidemark-ai/tidemark/room"
 )
+
+// beforeMemory stands between what is set and what the agent remembers.
+const beforeMemory = "\n\n---\n\n"
+
+// memoryIn is what a system prompt has behind what is set.
+func (s *Session) memoryIn(system string) string {
+	if rest, ok := strings.CutPrefix(system, s.settings().System); ok && strings.HasPrefix(rest, beforeMemory) {
+		return rest
+	}
+	return ""
+}
+
+// withoutMemory has the prompt go without memory until it is made anew.
+func (s *Session) withoutMemory() []tidemark.Stmt {
+	text := s.settings().System
+	hash := string(tidemark.HashOf([]byte(text)))
+	return []tidemark.Stmt{keepText(hash, text), {SQL: `UPDATE heads SET prompt = ? WHERE key = ?`, Args: []any{hash, string(s.Key)}, Want: 1}}
+}
 
 // system returns the system prompt, frozen since the prefix last broke: a day change, a compaction
 // and a reset renew it. If the agent cannot give it, the last one stays, or the base alone. mark is the hash of what
@@ -41,7 +60,7 @@ func (s *Session) system(ctx context.Context) (text, mark string, err error) {
 		return text, "", nil
 	}
 	if more != "" {
-		text += "\n\n---\n\n" + more
+		text += beforeMemory + more
 	}
 	hash := string(tidemark.HashOf([]byte(text)))
 	stmts := []tidemark.Stmt{keepText(hash, text)}

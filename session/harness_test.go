@@ -25,6 +25,7 @@ import (
 	"github.com/tidemark-ai/tidemark/room/vectors"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/tidemarktest"
+	"github.com/tidemark-ai/tidemark/window"
 )
 
 // finding are the rooms of a session that has only what finds.
@@ -57,7 +58,7 @@ type harness struct {
 	tools      tidemark.Toolbox
 	logger     *slog.Logger
 	delegation delegation.Config
-	windows    session.Windows
+	windows    window.Models
 	approvals  approvals.Config
 	beside     *neighbours // in the same database
 	*session.Session

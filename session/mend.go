@@ -1,60 +1,57 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/mend"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // Bounds of mending.
 const (
-	maxMends = 8 // searches of one turn
-	maxTold  = 5 // parts that people are told of by name
+	maxMends   = 6         // searches of one turn
+	maxPassed  = 2         // of them that found nothing, since the request was taken when it was made again
+	maxWaits   = 3         // for an API that is busy, of one request
+	usual      = 8_192     // tokens that providers ask for where nothing is configured
+	leastReply = 1_000     // tokens that are asked for, to see whether their room was too much
+	manyItems  = 20        // messages, of which an API may take no more
+	leastBytes = 512 << 10 // of a request that a gate may find too large
+	maxTold    = 5         // parts that people are told of by name
 )
-
-// unexplained reports a refusal that may be for anything in a request: a server has words of its own for it, or none. After an
-// overloaded one (500) a request was made some times; one for its bytes (413) may be of a gate on the way.
-func unexplained(api tidemark.APIError) bool {
-	switch api.Class {
-	case tidemark.ClassBadRequest, tidemark.ClassRefusal:
-		return true
-	case tidemark.ClassOverloaded:
-		return api.Status == http.StatusInternalServerError
-	}
-	return tooManyBytes(api)
-}
-
-// tooManyBytes reports a refusal that is for the bytes of a request, which says nothing of tokens.
-func tooManyBytes(api tidemark.APIError) bool {
-	return api.Class == tidemark.ClassOverflow && api.Status == http.StatusRequestEntityTooLarge && api.Limit == 0
-}
-
-// overflown reports a refusal for the tokens of a request, in words that are known.
-func overflown(api tidemark.APIError) bool {
-	return api.Class == tidemark.ClassOverflow && !tooManyBytes(api)
-}
 
 // mend finds out what a model API refused of a request, by asking it, and takes that out: a block reads as a note from now
 // on, a tool is offered no more. It reports whether the call may be made again; large is the refusal where its size is why. The
 // providers make valid what is known to be refused; this is for what nobody has thought of, so that nothing makes every later
 // turn fail. The log keeps the originals, and the overlay can be lifted.
 func (s *Session) mend(ctx context.Context, r *run, v View, refused tidemark.APIError) (again bool, large *tidemark.APIError, err error) {
-	if r.mends++; r.mends > maxMends {
+	if r.mends++; r.mends > maxMends || r.passed >= maxPassed {
 		return false, nil, nil
 	}
 	from, err := s.turnFrom(ctx, r)
 	if err != nil {
 		return false, nil, err
 	}
-	p := probe{s: s, r: r, view: v, parts: mend.Parts(v.View, v.Tools, v.Pack, from), first: refused, last: refused}
-	named, vague := mend.Named(v.View, p.parts, v.Messages(), refused.Place)
-	verdict, found, err := mend.Find(p.parts, mend.Answer{Named: named, Vague: vague}, func(out []int, filled bool) (mend.Answer, error) { return p.ask(ctx, out, filled) })
+	p := probe{s: s, r: r, view: v, q: mend.Request{View: v.View, Tools: v.Tools, Pack: v.Pack, Memory: s.memoryIn(v.System)}, first: refused, last: refused, works: mend.AnsweredIn(v.Items) >= 0}
+	p.parts = p.q.Parts(from)
+	named, vague := p.q.Named(p.parts, v.Messages(), refused.Place)
+	ask := func(out []int, filled bool) (mend.Answer, error) { return p.ask(ctx, out, filled) }
+	var verdict mend.Verdict
+	var found []int
+	if r.begun && !slices.ContainsFunc(p.parts, func(q mend.Part) bool { return q.Left }) {
+		return false, nil, nil // it broke off in an answer, for the first time
+	}
+	if large := mend.TooManyBytes(refused); large && p.bytes() > leastBytes {
+		verdict, err = mend.Large(p.parts, ask)
+	} else {
+		verdict, found, err = mend.Find(p.parts, mend.Answer{Named: named, Vague: vague}, ask)
+	}
 	var api *tidemark.APIError
 	switch {
 	case errors.As(err, &api): // nothing was learned
@@ -65,20 +62,29 @@ func (s *Session) mend(ctx context.Context, r *run, v View, refused tidemark.API
 	}
 	r.Attempt = 0 // it is another request
 	switch verdict {
-	case mend.Unknown:
-		return false, nil, nil
+	case mend.Unknown: // it may have too many messages: that is of no part
+		verdict, err := p.alone(ctx, from)
+		if verdict == mend.Size {
+			r.trial.bytes, r.trial.sized, large = true, &refused, &refused
+		}
+		return verdict == mend.Passed, large, err
 	case mend.Passed:
+		r.passed++
 		return true, nil, nil
 	}
 	out := pick(p.parts, found)
 	switch {
-	case overflown(p.last):
+	case verdict == mend.Size && mend.OverTokens(p.last):
 		return false, &p.last, nil
-	case verdict == mend.Size || tooManyBytes(refused) || len(out) == 1 && out[0].Reply:
-		r.trial.sized = &refused
+	case verdict == mend.Size:
+		r.trial.sized, r.trial.bytes = &refused, mend.TooManyBytes(refused)
 		return false, &refused, nil
+	case len(out) == 1 && out[0].Reply:
+		s.mostReply.Store(int64(max(cmp.Or(s.request(v).MaxTokens, usual)/2, leastReply)))
+		return true, nil, nil
 	}
-	return true, nil, s.takeOut(ctx, r, v, p.last, out)
+	_, err = s.takeOut(ctx, r, v, p.last, out)
+	return err == nil, nil, err
 }
 
 func pick(parts []mend.Part, at []int) (out []mend.Part) {
@@ -93,35 +99,83 @@ type probe struct {
 	s     *Session
 	r     *run
 	view  View
+	q     mend.Request // of that
 	parts []mend.Part
 	first tidemark.APIError
 	last  tidemark.APIError // how it refused the last time
+	works bool              // it has answered before
+	asked int
 }
 
 // ask makes a request without some parts, until it is answered or refused. One that is refused in other words than at first is
 // made again: that may have been a moment's.
 func (p *probe) ask(ctx context.Context, out []int, filled bool) (mend.Answer, error) {
 	left, v := pick(p.parts, out), p.view
-	v.View, v.Tools = mend.Without(v.View, left, p.first.Message), mend.WithoutTools(v.Tools, left)
-	if slices.ContainsFunc(left, func(q mend.Part) bool { return q.Pack }) {
-		v.Pack = ""
+	q := p.q.Without(left)
+	if q.Memory != p.q.Memory {
+		v.System = strings.TrimSuffix(v.System, p.q.Memory)
 	}
 	if filled {
-		v.Pack += mend.Filler(p.view.View, p.view.Tools, p.view.Pack, left)
+		q.View.Items = append(p.q.Filler(left), q.View.Items...)
 	}
+	v.View, v.Tools, v.Pack = q.View, q.Tools, q.Pack
 	req := p.s.request(v)
 	if slices.ContainsFunc(left, func(q mend.Part) bool { return q.Reply }) {
-		if req.MaxTokens == 0 || req.MaxTokens > leastSize {
-			req.MaxTokens = leastSize
+		if req.MaxTokens == 0 || req.MaxTokens > leastReply {
+			req.MaxTokens = leastReply
 		}
 	}
-	for again := false; ; again = true {
+	return p.send(ctx, v, req)
+}
+
+// bytes are those of what is said in the request.
+func (p *probe) bytes() (n int) {
+	for i := range p.view.Items {
+		for _, b := range p.view.Items[i].Message.Content {
+			n += len(b.AppendJSON(nil))
+		}
+	}
+	return n
+}
+
+// alone asks for an answer to the turn in work, which begins at a position, without what was said before: Size where that is taken,
+// and the whole is refused once more; Passed where it is not.
+func (p *probe) alone(ctx context.Context, from int64) (mend.Verdict, error) {
+	v := p.view
+	v.Items = slices.DeleteFunc(slices.Clone(v.Items), func(it compaction.Item) bool { return it.Seq < from })
+	if len(v.Items) == 0 || len(p.view.Items)-len(v.Items) < manyItems {
+		return mend.Unknown, nil
+	}
+	verdict := mend.Unknown
+	a, err := p.send(ctx, v, p.s.request(v))
+	if err == nil && a.Taken {
+		verdict = mend.Size
+		if a, err = p.ask(ctx, nil, false); a.Taken {
+			verdict = mend.Passed
+		}
+	}
+	var api *tidemark.APIError
+	if errors.As(err, &api) {
+		return mend.Unknown, nil
+	}
+	return verdict, err
+}
+
+// send makes a request and tells what came of it.
+func (p *probe) send(ctx context.Context, v View, req tidemark.Request) (mend.Answer, error) {
+	if p.asked++; p.asked == 2 { // it was no outage
+		p.s.hub.send(Notice{Type: NoticeRestart, Run: p.r.ID, Text: "The model's API refused the request. It is asked which part of it."})
+	}
+	for again, waits := false, 0; ; {
+		if err := p.s.withinBudget(ctx, p.r); err != nil {
+			return mend.Answer{}, err
+		}
 		spent := tidemark.Usage{}
-		err := p.s.taken(ctx, req)
-		if err == nil {
+		err := p.s.taken(ctx, req, p.r.begun)
+		if err == nil { // nobody says how much it was: the answer is not read to its end
 			spent.Input = v.Fixed + v.View.Tokens()
 		}
-		if e := p.s.step(ctx, p.r, stateCalling, p.s.dueStmt(dueRun, p.s.Runtime.Now().Add(heartbeat), ""), spendStmt(p.r, spent)); e != nil {
+		if e := p.s.step(ctx, p.r, stateCalling, p.s.dueStmt(dueRun, p.s.Runtime.Now().Add(heartbeat), ""), p.s.addUsage(spent), spendStmt(p.r, spent)); e != nil {
 			return mend.Answer{}, fmt.Errorf("look for what was refused: %w", e)
 		}
 		var api *tidemark.APIError
@@ -130,39 +184,51 @@ func (p *probe) ask(ctx context.Context, out []int, filled bool) (mend.Answer, e
 			return mend.Answer{Taken: true}, nil
 		case ctx.Err() != nil:
 			return mend.Answer{}, context.Cause(ctx)
-		case !errors.As(err, &api) || !unexplained(*api) && api.Class != tidemark.ClassOverflow:
+		case errors.As(err, &api) && api.Transient() && !mend.Unexplained(*api, p.works) && waits < maxWaits:
+			waits++
+			if err := p.s.Runtime.Sleep(ctx, room.Backoff(waits, api.RetryAfter)); err != nil {
+				return mend.Answer{}, err
+			}
+			continue
+		case api == nil || !mend.Unexplained(*api, p.works) && api.Class != tidemark.ClassOverflow:
 			return mend.Answer{}, err
 		}
-		if alike := mend.Alike(*api, p.first); again || alike {
+		alike := mend.Alike(*api, p.first)
+		if again || alike {
 			p.last = *api
-			named, vague := mend.Named(p.view.View, p.parts, req.Messages, api.Place)
-			return mend.Answer{Named: named, Vague: vague, Large: overflown(*api), Other: !alike}, nil
+			named, vague := p.q.Named(p.parts, req.Messages, api.Place)
+			return mend.Answer{Named: named, Vague: vague, Large: mend.OverTokens(*api), Other: !alike}, nil
 		}
+		again = true
 	}
 }
 
-// taken makes a request and hangs up when the answer begins. The error is nil for one that begins.
-func (s *Session) taken(ctx context.Context, req tidemark.Request) error {
+// taken makes a request and hangs up when the answer begins. The error is nil for one that begins; else that of the provider, or
+// ErrInvalid for messages that cannot be sent.
+// A whole one is listened to to its end.
+func (s *Session) taken(ctx context.Context, req tidemark.Request, whole bool) error {
 	if err := tidemark.Check(req.Messages); err != nil {
 		return fmt.Errorf("the view cannot be sent: %w: %w", err, tidemark.ErrInvalid)
 	}
 	for _, err := range s.Provider.Stream(ctx, req) {
-		return err
+		if err != nil || !whole {
+			return err
+		}
 	}
 	return nil
 }
 
 // takeOut has notes read in the place of parts, and leaves out tools until their definitions are others. What was pushed is
-// left out for the turn.
-func (s *Session) takeOut(ctx context.Context, r *run, v View, api tidemark.APIError, parts []mend.Part, more ...tidemark.Stmt) error {
+// left out until it is another. It returns the overlay, none where no block was taken out.
+func (s *Session) takeOut(ctx context.Context, r *run, v View, api tidemark.APIError, parts []mend.Part, more ...tidemark.Stmt) (overlay tidemark.EntryID, err error) {
 	var lines []string
 	why := mend.Quoted(api.Message)
-	if edits := mend.Edits(v.View, parts, api.Message); len(edits) > 0 {
-		id, stmts, err := s.overlayStmts(r.Log, tidemark.FromSystem, tidemark.Overlay{By: []string{"session"}, Reason: "refused", Edits: edits})
-		if err != nil {
-			return err
+	if edits := mend.Edits(v.View, v.Shown, parts); len(edits) > 0 {
+		var stmts []tidemark.Stmt
+		if overlay, stmts, err = s.overlayStmts(r.Log, tidemark.FromSystem, tidemark.Overlay{By: []string{"session"}, Reason: "refused", Edits: edits}); err != nil {
+			return "", err
 		}
-		r.refused, more = id, append(more, stmts...)
+		more = append(more, stmts...)
 		what := "a part"
 		if len(edits) > 1 {
 			what = fmt.Sprintf("%d parts of what is said, the first", len(edits))
@@ -171,7 +237,14 @@ func (s *Session) takeOut(ctx context.Context, r *run, v View, api tidemark.APIE
 	}
 	var tools []tidemark.Tool
 	for _, p := range parts {
-		r.bare = r.bare || p.Pack
+		switch {
+		case p.Pack:
+			s.refusedPack.Store(&v.Pack)
+			lines = append(lines, fmt.Sprintf("The model's API refused what was found for this turn, or is new in memory (%s). It goes without.", why))
+		case p.Memory:
+			more = append(more, s.withoutMemory()...)
+			lines = append(lines, fmt.Sprintf("The model's API refused what the system prompt says from memory (%s). It goes without until it is made anew, with the next day, compaction or reset.", why))
+		}
 		if i := slices.IndexFunc(v.Tools, func(t tidemark.Tool) bool { return t.Name == p.Tool }); i >= 0 {
 			tools = append(tools, v.Tools[i])
 			lines = append(lines, fmt.Sprintf("The model's API refused the tool %s (%s). It is left out until its definition is another one.", p.Tool, why))
@@ -183,38 +256,36 @@ func (s *Session) takeOut(ctx context.Context, r *run, v View, api tidemark.APIE
 	if len(lines) > maxTold {
 		line += fmt.Sprintf("\nSo it did %d more.", len(lines)-maxTold)
 	}
-	told, err := s.teller().Lines(ctx, r.Log, r.origins, line)
-	if err != nil {
-		return err
-	}
-	if err := s.announce(ctx, r, line, append(more, told...)...); err != nil {
-		return err
+	if err := s.tellPeople(ctx, r, line, more...); err != nil {
+		return "", err
 	}
 	kept()
-	return nil
+	return overlay, nil
 }
 
 // reconsider calls a second time where a model declined in words, and had done so the time before: it may go on declining
 // whatever is said, until it no longer sees what it declined (https://docs.anthropic.com/en/docs/test-and-evaluate/strengthen-guardrails/handle-streaming-refusals).
 // Where it declines all the same, what was taken out is back.
 func (s *Session) reconsider(ctx context.Context, r *run, v View, c tidemark.Call) (bool, error) {
-	if r.refused != "" {
-		o := tidemark.Overlay{By: []string{"session"}, Lifts: []tidemark.EntryID{r.refused}, Reason: "refused all the same"}
+	if r.declined != "" {
+		o := tidemark.Overlay{By: []string{"session"}, Lifts: []tidemark.EntryID{r.declined}, Reason: "refused all the same"}
 		_, stmts, err := s.overlayStmts(r.Log, tidemark.FromSystem, o)
 		if err != nil {
 			return false, err
 		}
-		r.refused = ""
-		return false, s.step(ctx, r, stateCalling, append(stmts, s.eventStmt(r.Log, tidemark.Event{Type: "notice", Text: "What was taken out was not why. It is in view as before."}))...)
+		r.declined = ""
+		return false, s.tellPeople(ctx, r, "What was taken out was not why. It is in view as before.", stmts...)
 	}
 	from, err := s.turnFrom(ctx, r)
 	if err != nil {
 		return false, err
 	}
-	left := slices.DeleteFunc(mend.Parts(v.View, nil, "", from), func(p mend.Part) bool { return !p.Left })
+	left := slices.DeleteFunc(mend.Request{View: v.View}.Parts(from), func(p mend.Part) bool { return !p.Left })
 	if len(left) == 0 || r.mends >= maxMends {
 		return false, nil
 	}
 	r.mends++
-	return true, s.takeOut(ctx, r, v, tidemark.APIError{Message: "the model declined to answer"}, left, s.addUsage(c.Usage), spendStmt(r, c.Usage))
+	r.Attempt = 0 // it is another request
+	r.declined, err = s.takeOut(ctx, r, v, tidemark.APIError{Message: "the model declined to answer"}, left, s.addUsage(c.Usage), spendStmt(r, c.Usage))
+	return err == nil, err
 }

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
@@ -97,16 +98,12 @@ func TestMendAsks(t *testing.T) {
 			}
 			return having("second", &odd)(req)
 		}, odd, true, false, "The model's API refused a part of entry q1 (odd). The model reads a note in its place from now on; the log keeps it.\nThe model's API refused the tool b (odd). It is left out until its definition is another one.", true, "a"},
-		{"what was pushed", having("some news", &odd), odd, true, false, "", true, "a b"},
+		{"what was pushed", having("some news", &odd), odd, true, false, "The model's API refused what was found for this turn, or is new in memory (odd). It goes without.", true, "a b"},
+		{"memory", having("a fact", &odd), odd, true, false, "The model's API refused what the system prompt says from memory (odd). It goes without until it is made anew, with the next day, compaction or reset.", true, "a b"},
 		{"what was just said", having("new words", &odd), odd, false, false, "", true, "a b"},
 		{"whatever it is", func(tidemark.Request) error { return &odd }, odd, false, false, "", false, "a b"},
 		{"nothing any more", func(tidemark.Request) error { return nil }, odd, true, false, "", true, "a b"},
-		{"too much for a reply", func(req tidemark.Request) error {
-			if req.MaxTokens > 1000 {
-				return &odd
-			}
-			return nil
-		}, odd, false, true, "", true, "a b"},
+		{"too much for a reply", func(req tidemark.Request) error { return map[bool]error{true: &odd}[req.MaxTokens > 1000] }, odd, true, false, "", true, "a b"},
 		{"too large", func(req tidemark.Request) error {
 			raw, err := json.Marshal(req)
 			if err != nil || len(raw) > 2500 {
@@ -114,31 +111,38 @@ func TestMendAsks(t *testing.T) {
 			}
 			return nil
 		}, odd, false, true, "", true, "a b"},
-		{"too many bytes", having("old words", &tidemark.APIError{Class: tidemark.ClassOverflow, Status: 413}), tidemark.APIError{Class: tidemark.ClassOverflow, Status: 413}, false, true, "", true, "a b"},
+		{"bytes, it says, of few", having("old words", &tidemark.APIError{Class: tidemark.ClassOverflow, Status: 413}), tidemark.APIError{Class: tidemark.ClassOverflow, Status: 413}, true, false, "The model's API refused a part of entry q1 (). The model reads a note in its place from now on; the log keeps it.", true, "a b"},
 		{"of no network", func(tidemark.Request) error { return &tidemark.APIError{Class: tidemark.ClassNetwork} }, odd, false, false, "", false, "a b"},
 		{"of too many requests", func(tidemark.Request) error { return &tidemark.APIError{Class: tidemark.ClassRate, Status: 429} }, odd, false, false, "", false, "a b"},
 	} {
 		p := &judging{judge: c.judge}
-		s, _ := plain(t, Config{Provider: p, Settings: Settings{MaxTokens: 4000}})
-		n, _ := plain(t, Config{Key: "agent:main:other", Settings: Settings{}})
+		s, _ := plain(t, Config{Provider: p, Settings: Settings{MaxTokens: 4000, System: "Be kind."}})
 		r := s.begun(t, "r", stateCalling)
 		s.puts(t, s.Key, "in", InputMessage, "taken", "r")
 		s.does(t, `INSERT INTO entries(seq, id, log, kind, at, hash, origin, payload) VALUES(30, 'q2', ?, 'message', 1, '', '{"input":"in"}', '{}')`, r.Log)
 		r.Attempt = 2
 		v := answered(t, r.Log)
-		v.Pack = "some news"
+		v.Pack, v.System = "some news", "Be kind."+beforeMemory+"a fact"
+		s.does(t, `UPDATE heads SET prompt = 'frozen', prompt_day = ? WHERE key = ?`, s.Runtime.Now().Format(time.DateOnly), string(s.Key))
 		again, large, err := s.mend(t.Context(), r, v, c.refused)
 		if again != c.again || (large != nil) != c.large || err != nil || r.mends != 1 || s.notices(t) != c.told {
 			t.Errorf("%s: again %v, large %v, %v, told %q after %d requests", c.name, again, large, err, s.notices(t), len(p.asked))
 		}
-		if got := s.reads(t, `SELECT spent > 0 FROM runs WHERE key = ? LIMIT 1`, string(s.Key)); got != map[bool]string{true: "1", false: "0"}[c.spent] {
-			t.Errorf("%s: it has spent something: %s", c.name, got)
+		h, err := s.head(t.Context())
+		if got := s.reads(t, `SELECT spent FROM runs WHERE key = ? LIMIT 1`, string(s.Key)); err != nil || (got != "0") != c.spent || got != fmt.Sprint(h.Usage.Context()) {
+			t.Errorf("%s: it has spent %s, the conversation used %+v, %v", c.name, got, h.Usage, err)
 		}
-		if got := strings.Join(toolNames(unrefused(v.Tools, *s.refusedTools.Load(), s.windowName(s.settings().Model))), " "); got != c.tools {
+		if got := s.request(v).MaxTokens; (got == 2000) != (c.name == "too much for a reply") {
+			t.Errorf("%s: a reply may have %d tokens", c.name, got)
+		}
+		if got := strings.Join(toolNames(unrefused(v.Tools, *s.refusedTools.Load(), s.windows.Name(s.settings().Model), s.Runtime.Now())), " "); got != c.tools {
 			t.Errorf("%s: %q are offered", c.name, got)
 		}
-		if r.bare != (c.name == "what was pushed") || len(*n.refusedTools.Load()) > 0 || n.notices(t) != "" {
-			t.Errorf("%s: bare %v, and the other is told %q", c.name, r.bare, n.notices(t))
+		if (s.refusedPack.Load() != nil) != (c.name == "what was pushed") || s.reads(t, `SELECT count(*) FROM entries WHERE log <> ? AND kind IN ('event', 'overlay') LIMIT 1`, r.Log) != "0" {
+			t.Errorf("%s: what was pushed is refused: %v, and others have events or overlays", c.name, s.refusedPack.Load() != nil)
+		}
+		if text, _, err := s.system(t.Context()); c.name == "memory" && (text != "Be kind." || err != nil) {
+			t.Errorf("the prompt is %q, %v", text, err)
 		}
 		r.mends = maxMends
 		if again, large, err := s.mend(t.Context(), r, v, c.refused); again || large != nil || err != nil {
@@ -163,9 +167,9 @@ func TestTakeOutTells(t *testing.T) {
 	for i := range maxTold + 2 {
 		v.Tools = append(v.Tools, tidemark.Tool{Name: fmt.Sprint("t", i)})
 	}
-	parts := mend.Parts(v.View, v.Tools, "", 30)
-	if err := s.takeOut(t.Context(), r, v, odd, parts); err != nil {
-		t.Fatal(err)
+	parts := mend.Request{View: v.View, Tools: v.Tools}.Parts(30)
+	if overlay, err := s.takeOut(t.Context(), r, v, odd, parts); err != nil || overlay == "" {
+		t.Fatalf("%q, %v", overlay, err)
 	}
 	told := s.notices(t)
 	for _, want := range []string{"refused 4 parts of what is said, the first of entry a1 (odd)", "refused the tool t6 (odd)", "refused the tool t3 (odd)", "\nSo it did 3 more."} {
@@ -175,31 +179,6 @@ func TestTakeOutTells(t *testing.T) {
 	}
 	if strings.Contains(told, "tool t2") || len(*s.refusedTools.Load()) != maxTold+2 {
 		t.Errorf("told %q, %d are left out", told, len(*s.refusedTools.Load()))
-	}
-}
-
-// TestUnexplained: which refusals may be for anything.
-func TestUnexplained(t *testing.T) {
-	for _, c := range []struct {
-		api  tidemark.APIError
-		want bool
-	}{
-		{tidemark.APIError{Status: 400, Class: tidemark.ClassBadRequest}, true},
-		{tidemark.APIError{Status: 404, Class: tidemark.ClassBadRequest, Param: "model"}, true},
-		{tidemark.APIError{Status: 403, Class: tidemark.ClassRefusal}, true},
-		{tidemark.APIError{Status: 500, Class: tidemark.ClassOverloaded}, true},
-		{tidemark.APIError{Status: 503, Class: tidemark.ClassOverloaded}, false},
-		{tidemark.APIError{Status: 529, Class: tidemark.ClassOverloaded}, false},
-		{tidemark.APIError{Status: 500, Class: tidemark.ClassNetwork}, false},
-		{tidemark.APIError{Status: 401, Class: tidemark.ClassAuth}, false},
-		{tidemark.APIError{Status: 429, Class: tidemark.ClassRate}, false},
-		{tidemark.APIError{Status: 400, Class: tidemark.ClassOverflow}, false},
-		{tidemark.APIError{Status: 413, Class: tidemark.ClassOverflow}, true},
-		{tidemark.APIError{Status: 413, Class: tidemark.ClassOverflow, Limit: 8000}, false},
-	} {
-		if got := unexplained(c.api); got != c.want {
-			t.Errorf("%+v: %v", c.api, got)
-		}
 	}
 }
 
@@ -220,8 +199,8 @@ func TestDeclinedTwice(t *testing.T) {
 	}
 	r.mends = maxMends - 1
 	usage := tidemark.Usage{Input: 30, Output: 4}
-	if again, err := s.reconsider(t.Context(), r, v, tidemark.Call{Usage: usage}); !again || err != nil || r.mends != maxMends || r.refused == "" {
-		t.Fatalf("asked again: %v, %v, %q", again, err, r.refused)
+	if again, err := s.reconsider(t.Context(), r, v, tidemark.Call{Usage: usage}); !again || err != nil || r.mends != maxMends || r.declined == "" {
+		t.Fatalf("asked again: %v, %v, %q", again, err, r.declined)
 	}
 	if got := s.reads(t, `SELECT spent FROM runs WHERE key = ? LIMIT 1`, string(s.Key)); got != "34" {
 		t.Errorf("the run has spent %s", got)
@@ -229,9 +208,9 @@ func TestDeclinedTwice(t *testing.T) {
 	if h, err := s.head(t.Context()); err != nil || h.Usage != usage {
 		t.Errorf("the conversation has used %+v, %v", h.Usage, err)
 	}
-	id := r.refused
-	if again, err := s.reconsider(t.Context(), r, v, tidemark.Call{}); again || err != nil || r.refused != "" {
-		t.Errorf("declined all the same: %v, %v, %q", again, err, r.refused)
+	id := r.declined
+	if again, err := s.reconsider(t.Context(), r, v, tidemark.Call{}); again || err != nil || r.declined != "" {
+		t.Errorf("declined all the same: %v, %v, %q", again, err, r.declined)
 	}
 	if got := s.reads(t, `SELECT payload FROM entries WHERE log = ? AND kind = 'overlay' ORDER BY seq DESC LIMIT 1`, r.Log); got != fmt.Sprintf(`{"by":["session"],"lifts":["%s"],"reason":"refused all the same"}`, id) {
 		t.Errorf("the overlay is %s", got)

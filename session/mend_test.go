@@ -71,7 +71,7 @@ func TestMend(t *testing.T) {
 		lines  int      // that people are told
 		out    []string // words that are sent afterwards, in order
 	}{
-		{"a block of another type", []string{`{"type":"text","text":"before"}`, `{"type":"odd","a":"§"}`, `{"type":"text","text":"behind"}`}, nil, false, 1, []string{"before", "this is odd", "of the type odd", "behind"}},
+		{"a block of another type", []string{`{"type":"text","text":"before"}`, `{"type":"odd","a":"§"}`, `{"type":"text","text":"behind"}`}, nil, false, 1, []string{"before", "of the type odd", "behind"}},
 		{"a text", []string{`{"type":"text","text":"before"}`, `{"type":"text","text":"§"}`}, nil, false, 1, []string{"before", "of the type text"}},
 		{"a message of words", []string{`{"type":"text","text":"before §"}`, `{"type":"text","text":"behind"}`}, nil, true, 1, []string{"of the type text", "behind"}},
 		{"a message, twice", []string{`{"type":"text","text":"before §"}`, `{"type":"odd","a":"§"}`}, nil, true, 1, []string{"of the type text", "of the type odd"}},
@@ -186,14 +186,14 @@ func TestMendMedia(t *testing.T) {
 		in     []string // what is sent afterwards
 	}{
 		{"in a result", "QkFE", []string{picture("T0xE")}, []string{`{"type":"text","text":"look"}`},
-			[]string{`{"type":"text","text":"seen"}`, picture("QkFE"), picture("TkVX")}, []string{"T0xE", "look", "seen", "it is odd", "TkVX"}},
+			[]string{`{"type":"text","text":"seen"}`, picture("QkFE"), picture("TkVX")}, []string{"T0xE", "look", "seen", "of the type", "TkVX"}},
 		{"of a person", "QkFE", []string{picture("T0xE")},
 			[]string{`{"type":"text","text":"this"}`, picture("QkFE"), picture("TkVX"), `{"type":"document","source":{"type":"text","media_type":"text/plain","data":"Clause 1."}}`}, nil,
-			[]string{"T0xE", "this", "it is odd", "TkVX", "Clause 1."}},
-		{"of what was said first", "QkFE", nil, []string{there, picture("QkFE"), `{"type":"text","text":"this"}`}, nil, []string{"x.test", "it is odd", "this"}},
-		{"an address that is gone", "x.test", []string{picture("T0xE"), there}, []string{`{"type":"text","text":"and now?"}`}, nil, []string{"T0xE", "it is odd", "and now?"}},
-		{"one that was taken before", "T0xE", []string{picture("T0xE"), there}, []string{`{"type":"text","text":"this"}`, picture("TkVX")}, nil, []string{"it is odd", "x.test", "this", "TkVX"}},
-		{"words that were taken before", "hello", []string{`{"type":"text","text":"hello"}`, picture("T0xE")}, []string{`{"type":"text","text":"this"}`}, nil, []string{"it is odd", "T0xE", "this"}},
+			[]string{"T0xE", "this", "of the type", "TkVX", "Clause 1."}},
+		{"of what was said first", "QkFE", nil, []string{there, picture("QkFE"), `{"type":"text","text":"this"}`}, nil, []string{"x.test", "of the type", "this"}},
+		{"an address that is gone", "x.test", []string{picture("T0xE"), there}, []string{`{"type":"text","text":"and now?"}`}, nil, []string{"T0xE", "of the type", "and now?"}},
+		{"one that was taken before", "T0xE", []string{picture("T0xE"), there}, []string{`{"type":"text","text":"this"}`, picture("TkVX")}, nil, []string{"of the type", "x.test", "this", "TkVX"}},
+		{"words that were taken before", "hello", []string{`{"type":"text","text":"hello"}`, picture("T0xE")}, []string{`{"type":"text","text":"this"}`}, nil, []string{"of the type", "T0xE", "this"}},
 	} {
 		for _, refusal := range []tidemark.APIError{
 			{Class: tidemark.ClassBadRequest, Status: 400, Message: "it is odd"},
@@ -308,6 +308,44 @@ func TestMendedIsEvicted(t *testing.T) {
 	}
 	if taken := h.events("selfcheck"); len(taken) > 0 || len(h.events("compaction")) == 0 {
 		t.Errorf("%d compactions, taken back: %q", len(h.events("compaction")), taken)
+	}
+}
+
+// TestMendSummary: a summary that the API refuses costs just that; what it stood for is found and recalled as before.
+func TestMendSummary(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, small)
+	for i := range 12 {
+		h.say(filler(i))
+	}
+	h.post(session.Input{Kind: session.InputCompact})
+	if len(h.events("compaction")) == 0 {
+		t.Fatal("nothing was compacted")
+	}
+	h.model.set(func(_ int, req tidemark.Request) (tidemark.Message, error) {
+		if raw, err := json.Marshal(req.Messages); err != nil || strings.Contains(string(raw), compaction.SummaryMarker) && !asksSummary(req) {
+			return tidemark.Message{}, &tidemark.APIError{Class: tidemark.ClassRefusal, Status: 400, Message: "flagged"}
+		}
+		return tidemark.Message{}, nil
+	})
+	for i := range 3 {
+		if got := h.say(fmt.Sprint("and now ", i)); !strings.HasPrefix(got, "ok ") {
+			t.Fatalf("answered %q", got)
+		}
+	}
+	h.sentInOrder([]string{"Refused by the model's API: what stood here stood for", "and now 0", "and now 2"})
+	if !strings.Contains(h.logged(), filler(0)) {
+		t.Error("something is lost")
+	}
+	h.model.set(nil)
+	compactions := len(h.events("compaction"))
+	for i := range 12 {
+		if got := h.say(filler(20 + i)); !strings.HasPrefix(got, "ok ") {
+			t.Fatalf("answered %q", got)
+		}
+	}
+	if h.post(session.Input{Kind: session.InputCompact}); len(h.events("compaction")) == compactions {
+		t.Error("it is not compacted any more")
 	}
 }
 

@@ -42,9 +42,9 @@ func (s *Session) news(ctx context.Context, r *run, v View) string {
 		return ""
 	}
 	left := max(s.settings().Window-v.Size, 0) / packRoom
-	n, err := s.askNews(ctx, memory.Since{Mark: mark, Most: min(newsTokens, left), Log: v.Log, Models: s.windowNames()})
+	n, err := s.askNews(ctx, memory.Since{Mark: mark, Most: min(newsTokens, left), Log: v.Log, Models: s.windows.Names()})
 	s.withoutNews(ctx, err)
-	if err := s.takeUp(ctx, n.Windows); err != nil {
+	if err := s.windows.TakeUp(ctx, n.Windows); err != nil {
 		s.warn("store windows", err)
 	}
 	r.news.text = room.Harmless(n.Note(v.System))

@@ -58,9 +58,6 @@ func taskRoom(budget tidemark.Tokens) (rest, all tidemark.Tokens) {
 // next call is the same. What is stable comes first. Nothing of it is worth a failed turn. Card and finds have the room
 // only that is left below the limit: what is over that would be compacted.
 func (s *Session) push(ctx context.Context, r *run, v View) View {
-	if r.bare {
-		return v
-	}
 	news := s.news(ctx, r, v)
 	if news == "" && s.packTokens() <= 0 {
 		return v
@@ -72,7 +69,11 @@ func (s *Session) push(ctx context.Context, r *run, v View) View {
 	if news != "" {
 		parts = append([]string{news}, parts...)
 	}
-	if v.Pack = strings.Join(parts, "\n\n"); v.Pack != "" {
+	v.Pack = strings.Join(parts, "\n\n")
+	if refused := s.refusedPack.Load(); refused != nil && *refused == v.Pack {
+		v.Pack = ""
+	}
+	if v.Pack != "" {
 		v.Size += tidemark.EstimateText(s.note(v.Pack))
 	}
 	return v

@@ -29,7 +29,7 @@ func TestRefusedParameter(t *testing.T) {
 				}
 				return tidemark.Message{}, &tidemark.APIError{Class: tidemark.ClassBadRequest, Status: 400, Message: says}
 			})
-			if got := h.say("where is the key?"); !strings.Contains(got, says) || calls != 4 {
+			if got := h.say("where is the key?"); !strings.Contains(got, says) || calls != 5 {
 				t.Errorf("answered %q after %d calls", got, calls)
 			}
 			h.model.set(nil)

@@ -111,11 +111,19 @@ func (s *Session) stepEvent(ctx context.Context, r *run, e tidemark.Event, stmts
 
 // announce records what was done about a refusal, with the statements that do it, and tells it to who listens.
 func (s *Session) announce(ctx context.Context, r *run, line string, stmts ...tidemark.Stmt) error {
-	r.Attempt = 0 // it is another request
 	if err := s.stepEvent(ctx, r, tidemark.Event{Type: "notice", Text: line}, stmts...); err != nil {
 		return fmt.Errorf("record what was refused: %w", err)
 	}
 	return nil
+}
+
+// tellPeople announces a line, and sends it to the people of the turn.
+func (s *Session) tellPeople(ctx context.Context, r *run, line string, stmts ...tidemark.Stmt) error {
+	told, err := s.teller().Lines(ctx, r.Log, r.origins, line)
+	if err != nil {
+		return err
+	}
+	return s.announce(ctx, r, line, append(stmts, told...)...)
 }
 
 // lastEvent ends a command with an event, and with a message to who gave it.

@@ -26,33 +26,33 @@ const maxAttempts = 3
 // run is a turn in work. Each of its writes is fenced: it commits only while the run still has
 // this owner, state and log.
 type run struct {
-	ID      string
-	Log     string
-	State   string
-	Attempt int
-	Round   int
-	Started time.Time
-	took    []string                   // inputs that it took up in this life
-	origins []tidemark.Origin          // of these, for those who wait for its answer
-	typing  func(to []tidemark.Origin) // shows them that it answers
-	partial string                     // what the model said before an abort
-	begun   bool                       // its newest call had words before it failed
-	asked   compaction.Wishes          // what it asked for in the newest reply, beside what readers see
-	untidy  string                     // what of that was not done, for its next call
-	over    string                     // what its next call is told of a budget
-	counted bool                       // the provider was asked for the size of its view
-	scale   scale                      // and said so much
-	refits  int                        // how often a refusal for its size was answered
-	trial   trial                      // the window that is tried since
-	mends   int                        // how often what the model API refuses was looked for
-	refused tidemark.EntryID           // the overlay that took the last of it out
-	bare    bool                       // nothing is pushed beside its messages, since that was refused
-	command *queued                    // what it carries out, nil for messages
-	unmet   bool                       // it amends a message that had not come
-	unended error                      // why its end could not be written: it is to be taken up again
-	owner   string                     // who works on it: new with each take-over, so the last one wins
-	mark    string                     // that a person stopped it, as its row says; see stop.go
-	release func()                     // gives back what its view was let in with, nil when it was not asked
+	ID       string
+	Log      string
+	State    string
+	Attempt  int
+	Round    int
+	Started  time.Time
+	took     []string                   // inputs that it took up in this life
+	origins  []tidemark.Origin          // of these, for those who wait for its answer
+	typing   func(to []tidemark.Origin) // shows them that it answers
+	partial  string                     // what the model said before an abort
+	begun    bool                       // something of an answer to its newest call came
+	asked    compaction.Wishes          // what it asked for in the newest reply, beside what readers see
+	untidy   string                     // what of that was not done, for its next call
+	over     string                     // what its next call is told of a budget
+	counted  bool                       // the provider was asked for the size of its view
+	scale    scale                      // and said so much
+	refits   int                        // how often a refusal for its size was answered
+	trial    trial                      // the window that is tried since
+	mends    int                        // how often what the model API refuses was looked for
+	passed   int                        // and how often it was taken when it was made again
+	declined tidemark.EntryID           // the overlay that took out what was left, since a model declined
+	command  *queued                    // what it carries out, nil for messages
+	unmet    bool                       // it amends a message that had not come
+	unended  error                      // why its end could not be written: it is to be taken up again
+	owner    string                     // who works on it: new with each take-over, so the last one wins
+	mark     string                     // that a person stopped it, as its row says; see stop.go
+	release  func()                     // gives back what its view was let in with, nil when it was not asked
 
 	news      *newsOf   // of memory, in this life; nil before it was asked for
 	retrieved *[]string // what was found for its input in this life, nil before it was looked for

@@ -284,7 +284,7 @@ func TestRefitTeaches(t *testing.T) {
 		r := s.begun(t, "r", stateCalling)
 		r.refits, c.api.Class = c.refits, tidemark.ClassOverflow
 		err := s.refit(t.Context(), r, weighing(r.Log, 30_000, 1_000, 29_000), c.api)
-		if known := (*s.learned.Load())[""]; (err != nil) != c.fails || known.Tokens != c.known || r.trial.bytes != c.bytes || (r.trial.from > 0) != c.tried || r.refits != c.refits+1 {
+		if known := learnedOf(t, s, ""); (err != nil) != c.fails || known.Tokens != c.known || r.trial.bytes != c.bytes || (r.trial.from > 0) != c.tried || r.refits != c.refits+1 {
 			t.Errorf("%s: %v, learned %+v, %+v", c.name, err, known, r.trial)
 		}
 	}

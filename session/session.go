@@ -23,6 +23,7 @@ import (
 	"github.com/tidemark-ai/tidemark/recall"
 	"github.com/tidemark-ai/tidemark/reset"
 	"github.com/tidemark-ai/tidemark/room"
+	"github.com/tidemark-ai/tidemark/window"
 )
 
 // Agent is what a session needs of the agent that owns it: what its sessions share. Methods may
@@ -102,7 +103,7 @@ type Config struct {
 	Runtime    tidemark.Runtime
 	Strategies []compaction.Strategy // nil: the rolling summary
 	// Windows says how many tokens models take; nil: as many as Settings.Window, until one refuses.
-	Windows Windows
+	Windows window.Models
 	// Stemmer makes the words of the index; sessions of a process may share one. nil: one of its own.
 	Stemmer *recall.Stemmer
 	// Alarm asks the host to call Wake at a time; nil when the host polls.
@@ -156,6 +157,7 @@ func Open(life context.Context, c Config) (*Session, error) {
 		Open:  func(ctx context.Context) error { return s.made.Open(ctx, artifactTables) },
 		There: func(ctx context.Context) (bool, error) { return s.made.Has(ctx, artifactTables) }}
 	s.hub.observe = c.Observe
+	s.windows.Ports = windowPorts(s)
 	s.lineage.Key, s.lineage.DB, s.lineage.Log = c.Key, c.DB, log
 	for _, r := range c.Rooms {
 		made := r(s.ports())

@@ -114,7 +114,7 @@ func (s *Session) loadSettings(ctx context.Context) error {
 	c.limits = o.limits()
 	c.Model = cmp.Or(c.limits.Model, o.Model, c.Model)
 	c.set = cmp.Or(c.limits.Window, o.Window, c.Window, DefaultWindow)
-	c.Window = s.windowOf(*s.learned.Load(), c.Model, c.set).Tokens
+	c.Window = s.windows.Of(c.Model, c.set).Tokens
 	if n := tidemark.Tokens(s.tried.Load()); n > 0 {
 		c.Window = min(c.Window, n)
 	}
@@ -136,6 +136,7 @@ func (s *Session) loadSettings(ctx context.Context) error {
 	c.System += s.briefs()
 	if was := s.now.Swap(&c); was != nil && was.Model != c.Model {
 		s.mostTaken.Store(0)
+		s.mostReply.Store(0)
 	}
 	return nil
 }

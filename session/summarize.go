@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/memory"
+	"github.com/tidemark-ai/tidemark/mend"
 	"github.com/tidemark-ai/tidemark/room"
 )
 
@@ -194,7 +194,7 @@ func (s *Session) condense(ctx context.Context, p *plan, v View, items []compact
 	}
 	size := tidemark.EstimateText(compaction.Transcribe(items))
 	var api *tidemark.APIError
-	doubted := errors.As(err, &api) && unexplained(*api) && size > MinWindow/2
+	doubted := errors.As(err, &api) && mend.Unexplained(*api, false) && size > MinWindow/2
 	if doubted && api.Transient() { // an outage, unless it lasts
 		n, err := s.putOffs(ctx, p)
 		if err != nil {
@@ -302,7 +302,7 @@ func (s *Session) askSummary(ctx context.Context, p *plan, v View, items []compa
 			return compaction.Written{}, errors.Join(err, s.summaryRefused(ctx, size, err))
 		}
 		if try < summaryTries {
-			if err := s.Runtime.Sleep(ctx, backoff(try, api.RetryAfter)); err != nil {
+			if err := s.Runtime.Sleep(ctx, room.Backoff(try, api.RetryAfter)); err != nil {
 				return compaction.Written{}, err
 			}
 		}
@@ -314,15 +314,15 @@ func (s *Session) askSummary(ctx context.Context, p *plan, v View, items []compa
 func (s *Session) summaryRefused(ctx context.Context, size tidemark.Tokens, refused error) error {
 	var api *tidemark.APIError
 	switch {
-	case !errors.As(refused, &api) || api.Class != tidemark.ClassOverflow || api.Status == http.StatusRequestEntityTooLarge && api.Limit == 0:
+	case !errors.As(refused, &api) || !mend.OverTokens(*api):
 		return nil // bytes that are too many say nothing of tokens
 	case api.Limit > 0:
-		return s.learn(ctx, s.summaryModel(), api.Limit, tidemark.WindowRefused)
+		return s.windows.Learn(ctx, s.summaryModel(), api.Limit, tidemark.WindowRefused)
 	}
 	if s.summaryModel() == s.settings().Model {
 		return nil // a smaller piece is asked for; the window of all conversations is halved where a turn shows it
 	}
-	return s.learn(ctx, s.summaryModel(), min(size, s.summaryWindow()), tidemark.WindowHalved) // what is sent is at most half of it
+	return s.windows.Learn(ctx, s.summaryModel(), min(size, s.summaryWindow()), tidemark.WindowHalved) // what is sent is at most half of it
 }
 
 // complete makes one bounded call of the summariser.

@@ -344,7 +344,7 @@ func TestSummaryRefused(t *testing.T) {
 		if err := s.summaryRefused(t.Context(), 5_000, c.api); err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
-		got := (*s.learned.Load())[s.windowName(s.summaryModel())]
+		got := learnedOf(t, s, s.summaryModel())
 		if got.Tokens != c.want.Tokens || got.From != c.want.From {
 			t.Errorf("%s: %+v", c.name, got)
 		}

@@ -46,7 +46,7 @@ func (s *Session) tools(ctx context.Context) ([]tidemark.Tool, error) {
 			out = append(out, t)
 		}
 	}
-	return unrefused(s.permitted(out), *s.refusedTools.Load(), s.windowName(s.settings().Model)), nil
+	return unrefused(s.permitted(out), *s.refusedTools.Load(), s.windows.Name(s.settings().Model), s.Runtime.Now()), nil
 }
 
 // tellLeftOut tells of what the model does not have since its API does not take it: tools that are too many, once in a life, and
@@ -62,12 +62,7 @@ func (s *Session) tellLeftOut(ctx context.Context, r *run, reply tidemark.Reply)
 	if len(lines) == 0 {
 		return nil
 	}
-	line := strings.Join(lines, "\n")
-	told, err := s.teller().Lines(ctx, r.Log, r.origins, line)
-	if err != nil {
-		return err
-	}
-	return s.announce(ctx, r, line, told...)
+	return s.tellPeople(ctx, r, strings.Join(lines, "\n"))
 }
 
 // listed joins some words, of many the first.
@@ -397,16 +392,6 @@ func (s *Session) closeCalls(ctx context.Context, r *run, why error) ([]tidemark
 	}
 	stmts = append(stmts, closed...)
 	return append(stmts, tidemark.Stmt{SQL: `UPDATE calls SET state = ? WHERE run = ? AND round = ? AND state <> 'done'`, Args: []any{callInterrupted, r.ID, r.Round}}), nil
-}
-
-// backoff is how long to wait before a call is begun again: what the API asked for, within a
-// bound, or 1, 2, 4 seconds.
-func backoff(attempt int, asked time.Duration) time.Duration {
-	const most = 30 * time.Second
-	if asked > 0 {
-		return min(asked, most)
-	}
-	return min(time.Second<<(attempt-1), most)
 }
 
 // roomTool reports whether a tool is of a room, offered or not: what it answers stands in the log already, or on a card.

@@ -24,9 +24,15 @@ func (s *Session) answerRefusal(ctx context.Context, r *run, v, asked View, c ti
 	switch {
 	case refused == nil:
 		return s.reconsider(ctx, r, asked, c)
-	case !errors.As(refused, &api), r.begun && api.Class != tidemark.ClassOverflow: // what is refused is not answered
+	case !errors.As(refused, &api):
 		return false, refused
-	case unexplained(*api) && (r.trial.sized == nil || !mend.Alike(*r.trial.sized, *api)):
+	case api.Class == tidemark.ClassRefusal && r.begun: // it thought, and declined without a word
+		again, err := s.reconsider(ctx, r, asked, c)
+		if !again && err == nil {
+			err = refused
+		}
+		return again, err
+	case mend.Unexplained(*api, mend.AnsweredIn(v.Items) >= 0) && (r.trial.sized == nil || !mend.Alike(*r.trial.sized, *api)):
 		again, large, err := s.mend(ctx, r, asked, *api)
 		if again || err != nil {
 			return again, err
@@ -35,7 +41,7 @@ func (s *Session) answerRefusal(ctx context.Context, r *run, v, asked View, c ti
 			return false, refused
 		}
 		api = large
-	case api.Class != tidemark.ClassOverflow && !unexplained(*api):
+	case api.Class != tidemark.ClassOverflow && (r.trial.sized == nil || !mend.Alike(*r.trial.sized, *api)):
 		return false, refused
 	}
 	if r.refits >= maxRefits {
@@ -53,6 +59,7 @@ func (s *Session) took(ctx context.Context, r *run, v View, usage tidemark.Usage
 	size := max(v.Size, usage.Context())
 	s.mostTaken.Store(max(s.mostTaken.Load(), int64(size)))
 	t := r.trial
+	r.declined = ""
 	if r.trial = (trial{}); t.from == 0 || t.bytes {
 		return nil
 	}

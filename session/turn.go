@@ -31,8 +31,8 @@ func (s *Session) turn(ctx context.Context, r *run) error {
 			if err := s.withinBudget(ctx, r); err != nil {
 				return err
 			}
-			s.freshWindows(ctx)
-			window := s.settings().Window
+			s.windows.Refresh(ctx)
+			before := s.settings().Window
 			view, err := s.light(ctx, r)
 			if err != nil {
 				return err
@@ -41,7 +41,7 @@ func (s *Session) turn(ctx context.Context, r *run) error {
 				return err
 			}
 			sent := s.push(ctx, r, view)
-			if s.settings().Window < window { // another conversation met a smaller one
+			if s.settings().Window < before { // another conversation met a smaller one
 				continue
 			}
 			sent = s.advised(r, sent)
@@ -78,7 +78,7 @@ func (s *Session) turn(ctx context.Context, r *run) error {
 	}
 }
 
-// overflowed reports whether the provider refused a request because of its size.
+// overflowed reports whether the provider refused a request because of its size, in tokens or in bytes.
 func overflowed(err error) bool {
 	var api *tidemark.APIError
 	return errors.As(err, &api) && api.Class == tidemark.ClassOverflow
@@ -89,6 +89,9 @@ func overflowed(err error) bool {
 // is true when the run has nothing left to answer.
 func (s *Session) take(ctx context.Context, r *run) (done bool, err error) {
 	q, err := s.waiting(ctx)
+	if err == nil {
+		q, err = s.amendOwn(ctx, r, q)
+	}
 	if err != nil {
 		return false, err
 	}
@@ -139,10 +142,9 @@ func (s *Session) take(ctx context.Context, r *run) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	stmts = append(append(held, stmts...), matchStmts(amended)...)
-	stmts = append(stmts, tidemark.Stmt{SQL: `UPDATE heads SET active = ?, messages = messages + ? WHERE key = ?`,
-		Args: []any{s.Runtime.Now().UnixMilli(), len(q), string(s.Key)}, Want: 1})
-	stmts = append(stmts, s.peopleStmts(slices.ContainsFunc(q, func(in queued) bool { return ofPeople(in.Origin) }))...)
+	people := slices.ContainsFunc(q, func(in queued) bool { return ofPeople(in.Origin) })
+	stmts = slices.Concat(held, stmts, matchStmts(amended), s.peopleStmts(people), []tidemark.Stmt{{SQL: `UPDATE heads SET active = ?, messages = messages + ? WHERE key = ?`,
+		Args: []any{s.Runtime.Now().UnixMilli(), len(q), string(s.Key)}, Want: 1}})
 	silent := fresh && !slices.ContainsFunc(q, func(in queued) bool { return !wantsNoAnswer(in) })
 	if silent && len(amended) == 0 {
 		return true, s.endUnanswered(ctx, r, q, stmts)
@@ -157,10 +159,8 @@ func (s *Session) take(ctx context.Context, r *run) (done bool, err error) {
 	}
 	r.typing(r.origins)
 	s.hub.send(Notice{Type: NoticeTaken, Run: r.ID, Inputs: r.took})
-	for _, a := range amended { // nobody is asked by its old words
-		if err := s.amend(ctx, r, a); err != nil {
-			return false, err
-		}
+	if _, err := s.amendOwn(ctx, r, amended); err != nil { // nobody is asked by its old words
+		return false, err
 	}
 	if silent {
 		return true, s.endUnanswered(ctx, r, nil, nil)
@@ -239,7 +239,7 @@ func (s *Session) ask(ctx context.Context, r *run, view View) (tidemark.Reply, e
 			return reply, err
 		case errors.As(err, &api) && api.Transient() && r.Attempt < maxAttempts:
 			s.hub.send(Notice{Type: NoticeRestart, Run: r.ID, Text: Explain(err)})
-			if err := s.Runtime.Sleep(ctx, backoff(r.Attempt, api.RetryAfter)); err != nil {
+			if err := s.Runtime.Sleep(ctx, room.Backoff(r.Attempt, api.RetryAfter)); err != nil {
 				return reply, err
 			}
 		default:
@@ -253,11 +253,10 @@ func (s *Session) stream(ctx context.Context, r *run, view View) (reply tidemark
 	tidier, tidies := Room[room.Tidier](s)
 	text := tags{on: tidies && tidier.Cooperates()}
 	sent := false
-	r.asked = compaction.Wishes{}
+	r.asked, r.begun = compaction.Wishes{}, false
 	req := s.request(view)
 	defer func() {
 		said = text.said.String()
-		r.begun = said != ""
 		if sent { // a call that failed was a call
 			s.recordCall(r, view, req, reply.Call, err)
 		}
@@ -270,6 +269,7 @@ func (s *Session) stream(ctx context.Context, r *run, view View) (reply tidemark
 		if err != nil {
 			return reply, "", err
 		}
+		r.begun = true
 		switch {
 		case d.Reply != nil:
 			reply = *d.Reply

@@ -50,6 +50,9 @@ func (s *Session) request(v View) tidemark.Request {
 func (s *Session) replyRoom(v View) tidemark.Tokens {
 	const usual = 8192 // of a provider, where nothing is configured
 	most, window := s.settings().MaxTokens, s.settings().Window
+	if found := tidemark.Tokens(s.mostReply.Load()); found > 0 && (most == 0 || found < most) {
+		most = found
+	}
 	size, least := v.Size, compaction.Budget{Window: window}.LeastReply()
 	if !v.Anchor { // it is an estimate, and of an anchored view the newest message is
 		size, least = size+v.Size/4, 2*least

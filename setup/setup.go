@@ -37,6 +37,7 @@ import (
 	"github.com/tidemark-ai/tidemark/room/toolset"
 	"github.com/tidemark-ai/tidemark/room/vectors"
 	"github.com/tidemark-ai/tidemark/session"
+	"github.com/tidemark-ai/tidemark/window"
 )
 
 // Provider wires the model that a resolved configuration names. Retry only bounds a call in time: the
@@ -59,7 +60,7 @@ func Provider(c *config.Config, rt tidemark.Runtime, network http.RoundTripper) 
 }
 
 // Windows wires what says how many tokens models take, nil for the offline model, which takes any number.
-func Windows(c *config.Config, network http.RoundTripper) session.Windows {
+func Windows(c *config.Config, network http.RoundTripper) window.Models {
 	if c.Model.Provider == config.Offline {
 		return nil
 	}

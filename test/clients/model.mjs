@@ -94,7 +94,7 @@ export class Model {
     this.calls.push(call);
     if (url.pathname.endsWith("/count_tokens")) return res.writeHead(200, { "content-type": "application/json" }).end('{ "input_tokens" : 42 }');
     const said = last(call.body);
-    const [, status] = said.match(/^fail (\d+)/) ?? [];
+    const [, status] = said.match(/\bfail (\d+)/) ?? [];
     if (status) {
       const [type, message] = failures[status];
       return res.writeHead(status === "413" ? 400 : Number(status), { "content-type": "application/json", "request-id": "req_fake", "retry-after": "1" })

@@ -184,12 +184,13 @@ type ending struct {
 // while another one was in work may be answered with that.
 func (x *talk) answered(acts []*act, calm bool) error {
 	spoken, unread := x.w.net.told()
-	if calm && unread != "" {
-		return errors.New(unread)
-	}
 	amended := map[*utterance]bool{} // they may never have come with the words that they had at first, or at all
 	for _, c := range acts {
 		amended[c.about] = true
+	}
+	delete(amended, nil)
+	if calm && unread != "" && len(amended) == 0 {
+		return errors.New(unread)
 	}
 	acts = slices.DeleteFunc(slices.Clone(acts), func(c *act) bool { return c.about != nil })
 	ends := make([]ending, len(acts)+1)

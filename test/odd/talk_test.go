@@ -15,6 +15,7 @@ import (
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/setup"
+	"github.com/tidemark-ai/tidemark/window"
 )
 
 // talk is a conversation and the person in it.
@@ -44,7 +45,7 @@ func (x *talk) open() {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var windows session.Windows
+	var windows window.Models
 	if len(x.name)%2 == 0 {
 		windows = x.w.ask
 	}

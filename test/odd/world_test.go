@@ -13,10 +13,10 @@ import (
 	"github.com/tidemark-ai/tidemark/config"
 	"github.com/tidemark-ai/tidemark/host/native"
 	"github.com/tidemark-ai/tidemark/provider"
-	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/setup"
 	"github.com/tidemark-ai/tidemark/tidemarktest"
 	"github.com/tidemark-ai/tidemark/toolbox"
+	"github.com/tidemark-ai/tidemark/window"
 )
 
 // world is an agent with its conversations in one database, and the network.
@@ -39,7 +39,7 @@ type exchange struct {
 	lists     map[dialect]*provider.Models
 }
 
-var _ session.Windows = exchange{}
+var _ window.Models = exchange{}
 
 // Stream implements [tidemark.Provider].
 func (e exchange) Stream(ctx context.Context, req tidemark.Request) iter.Seq2[tidemark.Delta, error] {
@@ -50,13 +50,13 @@ func (e exchange) Stream(ctx context.Context, req tidemark.Request) iter.Seq2[ti
 	return e.providers[m.dialect].Stream(ctx, req)
 }
 
-// Place implements [session.Windows].
+// Place implements [window.Models].
 func (exchange) Place() string { return "the network" }
 
-// Known implements [session.Windows].
+// Known implements [window.Models].
 func (exchange) Known(string) tidemark.Tokens { return 0 }
 
-// Window implements [session.Windows].
+// Window implements [window.Models].
 func (e exchange) Window(ctx context.Context, name string) (tidemark.Window, error) {
 	l := e.lists[modelNamed(name).dialect]
 	if l == nil {
