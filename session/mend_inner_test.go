@@ -265,3 +265,23 @@ func TestAnswerRefusal(t *testing.T) {
 		}
 	}
 }
+
+// TestNoGainInOwnWords: where a request was found too large by what the API takes, and cannot be made smaller, people read the API's
+// words: that it was for its size was found, and not said.
+func TestNoGainInOwnWords(t *testing.T) {
+	for _, sized := range []*tidemark.APIError{nil, &odd} {
+		s, _ := plain(t, Config{Settings: Settings{Window: 100_000}})
+		r := s.begun(t, "r", stateCalling)
+		r.trial = trial{from: 150_000, least: true, sized: sized}
+		refused := tidemark.APIError{Class: tidemark.ClassOverflow, Status: 400, Message: "too long"}
+		if sized != nil {
+			refused = odd
+		}
+		r.refits = 1
+		v := weighing(r.Log, 40_000, 1_000, 30_000)
+		_, err := s.answerRefusal(t.Context(), r, v, v, tidemark.Call{}, &refused)
+		if errors.Is(err, tidemark.ErrOverflow) != (sized == nil) || errors.Is(err, &refused) != (sized != nil) {
+			t.Errorf("sized %v: %v", sized != nil, err)
+		}
+	}
+}

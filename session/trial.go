@@ -48,6 +48,9 @@ func (s *Session) answerRefusal(ctx context.Context, r *run, v, asked View, c ti
 		return false, refused
 	}
 	if err := s.refit(ctx, r, v, *api); err != nil {
+		if errors.Is(err, tidemark.ErrNoGain) && r.trial.sized != nil { // it was not for its size, perhaps: people read the API's words
+			err = refused
+		}
 		return false, err
 	}
 	r.Attempt = 0 // it is another request
