@@ -63,8 +63,8 @@ const (
 	ClassOverloaded Class = "overloaded"  // 5xx, 529: wait
 	ClassNetwork    Class = "network"     // no answer, or cut off in the middle: try again
 	ClassAuth       Class = "auth"        // wrong or missing key: tell the owner
-	ClassBadRequest Class = "bad_request" // our mistake or an unsupported feature: do not repeat
-	ClassRefusal    Class = "refusal"     // the model declined without a word
+	ClassBadRequest Class = "bad_request" // something in the request, an unsupported feature, or our mistake: see package mend
+	ClassRefusal    Class = "refusal"     // a filter refused what is said, or the model declined without a word
 )
 
 // EmptyReply is the type of an [APIError] of ClassNetwork for an answer that came and has nothing in it.

@@ -47,6 +47,9 @@ func whole(items []Item) []bool {
 // window for the answer.
 func (b Budget) Room() tidemark.Tokens { return max(b.Limit(), b.Window-b.Window/8) }
 
+// UsualReply is how many tokens providers ask for where no bound on the reply is configured.
+const UsualReply tidemark.Tokens = 8192
+
 // LeastReply is the room that a reply has in a window that is full otherwise.
 func (b Budget) LeastReply() tidemark.Tokens { return b.Window / 32 }
 

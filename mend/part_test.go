@@ -7,7 +7,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
-	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
 const (
@@ -25,18 +25,6 @@ const (
 	resultBoth = `{"type":"tool_result","tool_use_id":"c1","content":[` + textMark + `,` + pictureA + `]}`
 )
 
-func blocksOf(t *testing.T, raw ...string) (out []tidemark.Block) {
-	t.Helper()
-	for _, r := range raw {
-		var b tidemark.Block
-		if err := json.Unmarshal([]byte(r), &b); err != nil {
-			t.Fatal(err)
-		}
-		out = append(out, b)
-	}
-	return out
-}
-
 // viewOf are messages one behind the other, each with the role that its first letter says.
 func viewOf(t *testing.T, messages ...[]string) compaction.View {
 	t.Helper()
@@ -45,7 +33,7 @@ func viewOf(t *testing.T, messages ...[]string) compaction.View {
 		role := map[byte]tidemark.Role{'u': tidemark.User, 'a': tidemark.Assistant, 's': tidemark.System}[m[0][0]]
 		id := tidemark.EntryID(m[0])
 		v.Items = append(v.Items, compaction.Item{ID: id, From: id, To: id, Seq: int64(10 * (i + 1)), Last: int64(10 * (i + 1)),
-			Message: tidemark.Message{Role: role, Content: blocksOf(t, m[1:]...)}})
+			Message: tidemark.Message{Role: role, Content: tidemarktest.Blocks(t, m[1:]...)}})
 	}
 	return v
 }

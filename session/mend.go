@@ -19,7 +19,6 @@ const (
 	maxMends   = 6         // searches of one turn
 	maxPassed  = 2         // of them that found nothing, since the request was taken when it was made again
 	maxWaits   = 3         // for an API that is busy, of one request
-	usual      = 8_192     // tokens that providers ask for where nothing is configured
 	leastReply = 1_000     // tokens that are asked for, to see whether their room was too much
 	manyItems  = 20        // messages, of which an API may take no more
 	leastBytes = 512 << 10 // of a request that a gate may find too large
@@ -80,7 +79,7 @@ func (s *Session) mend(ctx context.Context, r *run, v View, refused tidemark.API
 		r.trial.sized, r.trial.bytes = &refused, mend.TooManyBytes(refused)
 		return false, &refused, nil
 	case len(out) == 1 && out[0].Reply:
-		s.mostReply.Store(int64(max(cmp.Or(s.request(v).MaxTokens, usual)/2, leastReply)))
+		s.mostReply.Store(int64(max(cmp.Or(s.request(v).MaxTokens, compaction.UsualReply)/2, leastReply)))
 		return true, nil, nil
 	}
 	_, err = s.takeOut(ctx, r, v, p.last, out)

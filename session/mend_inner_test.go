@@ -13,20 +13,8 @@ import (
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/mend"
+	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
-
-// blocksOf reads blocks of a message, each a JSON object.
-func blocksOf(t *testing.T, raw ...string) (out []tidemark.Block) {
-	t.Helper()
-	for _, r := range raw {
-		var b tidemark.Block
-		if err := json.Unmarshal([]byte(r), &b); err != nil {
-			t.Fatal(err)
-		}
-		out = append(out, b)
-	}
-	return out
-}
 
 // judging is a model API that answers what a function has no error for, and keeps what it was asked.
 type judging struct {
@@ -65,7 +53,7 @@ func answered(t *testing.T, log string) View {
 	put := func(id string, role tidemark.Role, raw ...string) {
 		seq := int64(10 * (len(v.Items) + 1))
 		v.Items = append(v.Items, compaction.Item{ID: tidemark.EntryID(id), From: tidemark.EntryID(id), To: tidemark.EntryID(id), Seq: seq, Last: seq,
-			Message: tidemark.Message{Role: role, Content: blocksOf(t, raw...)}, Tokens: 100})
+			Message: tidemark.Message{Role: role, Content: tidemarktest.Blocks(t, raw...)}, Tokens: 100})
 	}
 	long := strings.Repeat("Now the tide turns. ", 80)
 	put("q1", tidemark.User, `{"type":"text","text":"old words `+long+`"}`, `{"type":"text","text":"more words `+long+`"}`)

@@ -13,6 +13,7 @@ import (
 	"github.com/tidemark-ai/tidemark/blocks"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/room"
+	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
 // TestAskedLast: what is searched for is what a person said last, all messages of it, and of a long one both ends.
@@ -279,7 +280,7 @@ func TestWordyMessages(t *testing.T) {
 		return func() { held -= n }, true
 	}})
 	long, image := strings.Repeat("boathouse ", 50_000), `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"`+strings.Repeat("QUFB", 100_000)+`"}}`
-	m := tidemark.Message{Role: tidemark.User, Content: append([]tidemark.Block{tidemark.Text("small"), tidemark.Text(long)}, blocksOf(t, image)...)}
+	m := tidemark.Message{Role: tidemark.User, Content: append([]tidemark.Block{tidemark.Text("small"), tidemark.Text(long)}, tidemarktest.Blocks(t, image)...)}
 	seq := s.says(t, s.current(t), "e", m, tidemark.Origin{}, 1)
 	small := s.says(t, s.current(t), "s", tidemark.NewText(tidemark.User, "small"), tidemark.Origin{}, 1)
 	entries, err := s.log.Payloads(t.Context(), []int64{seq, small})

@@ -14,6 +14,7 @@ import (
 	"github.com/tidemark-ai/tidemark/paging"
 	"github.com/tidemark-ai/tidemark/room"
 	"github.com/tidemark-ai/tidemark/skill"
+	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
 // TestBackoff: how long is waited before a call is begun again: what the API asked for, within a bound, or ever longer.
@@ -63,7 +64,7 @@ func TestOwnersTurn(t *testing.T) {
 func TestAnswering(t *testing.T) {
 	words := func(n int) tidemark.Block { return tidemark.ToolResult("c1", strings.Repeat("abcdefgh", n/8), true) }
 	picture := func(text string, bytes int) tidemark.Block {
-		return tidemark.Block{Type: tidemark.TypeToolResult, ToolUseID: "c1", Content: append([]tidemark.Block{tidemark.Text(text)}, blocksOf(t, `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"`+strings.Repeat("QUFB", bytes/4)+`"}}`)...)}
+		return tidemark.Block{Type: tidemark.TypeToolResult, ToolUseID: "c1", Content: append([]tidemark.Block{tidemark.Text(text)}, tidemarktest.Blocks(t, `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"`+strings.Repeat("QUFB", bytes/4)+`"}}`)...)}
 	}
 	size := func(b tidemark.Block) int { return len(b.AppendJSON(nil)) }
 	text := strings.Repeat("abcdefgh", 100)

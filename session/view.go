@@ -48,7 +48,6 @@ func (s *Session) request(v View) tidemark.Request {
 // replyRoom is the bound on the reply to a view: what is configured, or what the window leaves where that is less, since
 // providers refuse a request that asks for more than fits behind it.
 func (s *Session) replyRoom(v View) tidemark.Tokens {
-	const usual = 8192 // of a provider, where nothing is configured
 	most, window := s.settings().MaxTokens, s.settings().Window
 	if found := tidemark.Tokens(s.mostReply.Load()); found > 0 && (most == 0 || found < most) {
 		most = found
@@ -58,7 +57,7 @@ func (s *Session) replyRoom(v View) tidemark.Tokens {
 		size, least = size+v.Size/4, 2*least
 	}
 	left := max((window-size)*7/8, least)
-	if left < usual && most == 0 || left < most {
+	if left < compaction.UsualReply && most == 0 || left < most {
 		return left
 	}
 	return most
