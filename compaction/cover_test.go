@@ -180,7 +180,7 @@ func TestOversized(t *testing.T) {
 		{500, 2*gain + 1, "e1#2 e1#3 e4#2"},
 		{items[0].Tokens, 1 << 40, ""},
 	} {
-		if got := toldAll(oversized(items, row.limit, row.need)); got != row.want {
+		if got := toldAll(oversized(items, whole(View{Items: items}, Budget{}), row.limit, row.need)); got != row.want {
 			t.Errorf("over %d, for %d: %s, want %s", row.limit, row.need, got, row.want)
 		}
 	}

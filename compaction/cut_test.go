@@ -1,6 +1,7 @@
 package compaction
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"testing"
@@ -49,31 +50,36 @@ func TestNewestTurn(t *testing.T) {
 }
 
 // TestUnread: what no reply followed is the last calls and their results, or what stands behind the last reply; the turn of
-// those calls begins behind what a person said.
+// those calls begins behind what a person said, and all of it stays whole where the window has room.
 func TestUnread(t *testing.T) {
 	for _, row := range []struct {
 		items      string
 		from, turn int
 		whole      string
+		turnsRoom  string // what is whole where there is room for the turn, if that is more
 	}{
-		{"", 0, 0, ""},
-		{"u", 0, 1, "0"},
-		{"u a", 2, 2, "0"},
-		{"u a u y", 2, 4, "2 3"},
-		{"u a u c1 r1 a", 6, 6, "2"},
-		{"u a u c1 r1", 3, 3, "2 3 4"},
-		{"u a u c1 r1 c2 r2", 5, 3, "2 5 6"},
-		{"u a u c1 c2 r1,2", 3, 3, "2 3 4 5"},
-		{"u a c1 r1 u", 2, 1, "2 3 4"}, // what was written behind the calls is sent with their results
-		{"c1 r1", 0, 0, "0 1"},
-		{"u c1 r1 c2 x2", 3, 1, "0 3 4"},
-		{"a u S c1 r1", 3, 2, "1 3 4"},
-		{"u a M1 u L", 2, 5, "3"}, // spans stand for what was read
+		{"", 0, 0, "", ""},
+		{"u", 0, 1, "0", ""},
+		{"u a", 2, 2, "0", ""},
+		{"u a u y", 2, 4, "2 3", ""},
+		{"u a u c1 r1 a", 6, 6, "2", ""},
+		{"u a u c1 r1", 3, 3, "2 3 4", ""},
+		{"u a u c1 r1 c2 r2", 5, 3, "2 5 6", "2 3 4 5 6"},
+		{"u a u c1 c2 r1,2", 3, 3, "2 3 4 5", ""},
+		{"u a c1 r1 u", 2, 1, "2 3 4", "1 2 3 4"}, // what was written behind the calls is sent with their results
+		{"c1 r1", 0, 0, "0 1", ""},
+		{"u c1 r1 c2 x2", 3, 1, "0 3 4", "0 1 2 3 4"},
+		{"a u S c1 r1", 3, 2, "1 3 4", ""},
+		{"u a M1 u L", 2, 5, "3", ""}, // spans stand for what was read
 	} {
 		items := scripted(row.items)
 		from, turn := unread(items)
-		if got := marked(whole(items)); from != row.from || turn != row.turn || got != row.whole {
+		v := scriptedView(row.items)
+		if got := marked(whole(v, Budget{})); from != row.from || turn != row.turn || got != row.whole {
 			t.Errorf("%q: unread from %d, the turn from %d, whole are %s; want %d, %d, %s", row.items, from, turn, got, row.from, row.turn, row.whole)
+		}
+		if got := marked(whole(v, Budget{Window: 2*v.Size + 8})); got != cmp.Or(row.turnsRoom, row.whole) {
+			t.Errorf("%q: whole are %s where there is room, want %s", row.items, got, cmp.Or(row.turnsRoom, row.whole))
 		}
 	}
 }
@@ -251,6 +257,17 @@ func TestLed(t *testing.T) {
 	for words, want := range map[string]bool{"P": true, "u": false, "L": false, "S": false} {
 		if got := scripted(words)[0].Lead(); got != want {
 			t.Errorf("%s is inserted: %v", words, got)
+		}
+	}
+}
+
+// TestTurnHasRoom: the calls since a person's turn stay whole while they fit beside what is fixed and a summary of the rest.
+func TestTurnHasRoom(t *testing.T) {
+	v := scriptedView("u a u c1 r1 c2 r2") // five of ten tokens, and a summary of an eighth of the window
+	v.Fixed, v.Size = 10, v.Size+10
+	for window, want := range map[tidemark.Tokens]string{67: "2 5 6", 68: "2 3 4 5 6"} {
+		if got := marked(whole(v, Budget{Window: window})); got != want {
+			t.Errorf("window %d: whole are %s, want %s", window, got, want)
 		}
 	}
 }

@@ -59,13 +59,13 @@ func (p Pointer) Plan(v View, b Budget) []tidemark.Edit {
 	if stay == nil {
 		stay = []string{DefaultStay}
 	}
-	keep := held(v.Items, legal, stay)
-	for i, unanswered := range whole(v.Items) {
-		keep[i] = keep[i] || unanswered
+	keep, pinned := held(v.Items, legal, stay), held(v.Items, legal, nil)
+	for i, stays := range whole(v, b) {
+		keep[i], pinned[i] = keep[i] || stays, pinned[i] || stays
 	}
 	d := newDraft(v)
 	_, calls := newestCalls(v.Items, stay)
-	p.blocks(d, b, tail, keep, held(v.Items, legal, nil), calls)
+	p.blocks(d, b, tail, keep, pinned, calls)
 	need := p.need(d, b)
 	if need <= 0 {
 		return d.edits(nil)
@@ -131,8 +131,8 @@ func (p Pointer) tail(v View, b Budget, legal []bool) int {
 	return min(cut, from)
 }
 
-// blocks plans pointers for large results, then for large inputs, oldest first, until enough is freed. What is pinned stays,
-// and of what else is kept the calls for whose sake it is. What was called beside them need not: it may fill the window.
+// blocks plans pointers for large results, then for large inputs, oldest first, until enough is freed. What is pinned or sent
+// [whole] stays, and of what else is kept the calls for whose sake it is. What was called beside them need not: it may fill the window.
 func (p Pointer) blocks(d *draft, b Budget, tail int, keep, pinned []bool, calls map[string]bool) {
 	large := p.Large
 	if large == 0 {

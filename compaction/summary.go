@@ -56,7 +56,7 @@ func cover(v View, b Budget) (covered []bool, ok bool) {
 	keep, tail := b.verbatim(v), tidemark.Tokens(0)
 	room := v.estimated(max(b.Limit()-v.Fixed, 0)) - b.allowance()
 	stays := held(v.Items, legal, nil)
-	for i, unanswered := range whole(v.Items) {
+	for i, unanswered := range whole(v, b) {
 		if unanswered {
 			room -= v.Items[i].Tokens
 			stays[i] = true
@@ -124,7 +124,7 @@ func shorten(v View, b Budget) ([]tidemark.Edit, View) {
 	if b.Over(v) {
 		need = scaled(v.Size-b.Limit()*4/5, v.Tokens(), v.Size-v.Fixed)
 	}
-	edits := oversized(v.Items, max(b.verbatim(v)/2, least), need)
+	edits := oversized(v.Items, whole(v, b), max(b.verbatim(v)/2, least), need)
 	left, err := Preview(v, edits, b)
 	if err != nil {
 		return nil, v
@@ -133,9 +133,8 @@ func shorten(v View, b Budget) ([]tidemark.Edit, View) {
 }
 
 // oversized returns the edits that shorten blocks over a limit, the oldest first, until so many tokens are free.
-func oversized(items []Item, limit, need tidemark.Tokens) []tidemark.Edit {
+func oversized(items []Item, stays []bool, limit, need tidemark.Tokens) []tidemark.Edit {
 	var edits []tidemark.Edit
-	stays := whole(items)
 	for i := range items {
 		it := &items[i]
 		if it.Span() || it.Tokens <= limit || it.Stubs > 0 || it.Pinned || stays[i] {

@@ -30,15 +30,22 @@ func unread(items []Item) (from, turn int) {
 }
 
 // whole marks what is sent whole as long as the window has room for it by itself, whatever else has to leave: what no
-// model has read, and the newest turn of a person.
-func whole(items []Item) []bool {
-	out := make([]bool, len(items))
-	from, _ := unread(items)
-	for i := from; i < len(items); i++ {
-		out[i] = !items[i].Span()
+// model has read, the newest turn of a person and, while it has room for all of that, the calls since and their results.
+func whole(v View, b Budget) []bool {
+	out := make([]bool, len(v.Items))
+	from, turn := unread(v.Items)
+	first, to := newestTurn(v.Items)
+	size := b.allowance()
+	for i := range v.Items {
+		it := &v.Items[i]
+		if out[i] = i >= first && i < to || i >= min(from, turn) && !it.Span(); out[i] {
+			size += it.Tokens
+		}
 	}
-	for i, to := newestTurn(items); i < to; i++ {
-		out[i] = true
+	if size > v.estimated(b.Room()-v.Fixed) {
+		for i := turn; i < from; i++ {
+			out[i] = i >= first && i < to
+		}
 	}
 	return out
 }
@@ -66,7 +73,7 @@ const maxSqueezed = 800 << 10
 func squeeze(v View, b Budget) []tidemark.Edit {
 	var fixed, rest tidemark.Tokens
 	var words, media []long
-	marks, eighth := whole(v.Items), v.estimated(b.Window/8)
+	marks, eighth := whole(v, b), v.estimated(b.Window/8)
 	for i := range v.Items {
 		it := &v.Items[i]
 		switch {

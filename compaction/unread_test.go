@@ -98,6 +98,45 @@ func TestWhatWasJustSaid(t *testing.T) {
 	}
 }
 
+// TestOpenExchange: files that a turn reads one after the other stay whole in each of its requests while the window has room
+// for all of them; what was said before leaves for them, over the limit and also where that is little.
+func TestOpenExchange(t *testing.T) {
+	for _, tt := range []struct {
+		window tidemark.Tokens
+		before tidemark.Tokens
+		file   int // characters of each
+	}{{32_000, 500, 16 << 10}, {32_000, 12_000, 16 << 10}, {64_000, 500, 36 << 10}, {64_000, 40_000, 36 << 10}, {200_000, 150_000, 120 << 10}} {
+		for _, list := range [][]compaction.Strategy{{compaction.Summary{}}, {compaction.Pointer{}}, {compaction.Pointer{}, compaction.Summary{}}} {
+			b := compaction.Budget{Window: tt.window, Reserve: compaction.DefaultReserve, Keep: compaction.DefaultKeep}.Fit()
+			w, _ := viewOf(t, append(chatter(tt.before), tidemark.NewText(tidemark.User, "Compare the four files."))...)
+			for i := range 4 {
+				id := fmt.Sprint("f", i)
+				w.add(call(id))
+				w.add(tidemark.Message{Role: tidemark.User, Content: []tidemark.Block{tidemark.ToolResult(id, pasted(tt.file), false)}})
+				v, shown := w.view(t)
+				next, act := planned(t, v, b, list...)
+				if len(act.Edits) > 0 {
+					if err := w.act(t, shown, act.Edits); err != nil {
+						t.Fatal(err)
+					}
+				}
+				read := 0
+				for _, it := range next.Items {
+					if r := it.Message.Results(); len(r) > 0 && strings.Contains(string(it.Message.AppendJSON(nil)), string(json.AppendString(nil, pasted(tt.file)))) {
+						read++
+					}
+				}
+				if read != i+1 {
+					t.Errorf("%s, window %d after %d: with file %d only %d of the files are sent whole, by %v", list[0].Name(), tt.window, tt.before, i+1, read, act.By)
+				}
+				if next.Size > b.Room() {
+					t.Errorf("%s, window %d after %d: %d tokens, the window has room for %d", list[0].Name(), tt.window, tt.before, next.Size, b.Room())
+				}
+			}
+		}
+	}
+}
+
 // TestTurnOfTwoMessages: of two messages that were sent before a reply the first stays whole, too, until both are answered,
 // whatever the tools bring meanwhile.
 func TestTurnOfTwoMessages(t *testing.T) {
