@@ -16,6 +16,7 @@ const (
 	maxAsks  = 120 // and with those that it refuses
 	maxFound = 10  // parts that are each looked for by themselves
 	maxNamed = 12  // places that an API names one after the other
+	certain  = 3   // times that what a search rests on is refused: an API may refuse at random
 )
 
 // Verdict is what a request is refused for.
@@ -60,8 +61,8 @@ type search struct {
 }
 
 // Find returns what a request is refused for; refused names parts of it, where the API did. Parts is sorted by suspicion. The
-// request is taken without all that are found, unless the search was long, and refused with any of them, unless they are many. What
-// a person just said is never found unless the API named it: they read its words.
+// request is taken without all that are found, unless the search was long, and refused with any of them, unless they are many. All
+// that was just said is never found unless the API named it: people read its words.
 func Find(parts []Part, refused Answer, ask Ask) (Verdict, []int, error) {
 	s := &search{parts: parts, request: ask}
 	if a, err := ask(nil, false); err != nil || a.Taken { // it may have been an outage
@@ -158,13 +159,27 @@ func (s *search) find() (Verdict, []int, error) {
 		return Size, nil, err
 	}
 	found, err := s.needed(named, n)
-	if err != nil || slices.ContainsFunc(found, func(i int) bool { return s.parts[i].Said && !slices.Contains(s.vague, i) }) {
+	if err != nil || !s.asked(found) {
 		return Unknown, nil, err
 	}
 	if found, err = s.older(named, found); err != nil && !errors.Is(err, errSpent) {
 		return Unknown, nil, err
 	}
 	return s.proven(found)
+}
+
+// asked reports whether something that was just said is still there without what was found, or the API named it.
+func (s *search) asked(found []int) bool {
+	said, left := 0, 0
+	for i, p := range s.parts {
+		if p.Said {
+			said++
+			if !slices.Contains(found, i) || slices.Contains(s.vague, i) {
+				left++
+			}
+		}
+	}
+	return said == 0 || left > 0
 }
 
 // arrange has the parts stand first of which one was named.
@@ -186,7 +201,7 @@ func (s *search) arrange(named []int) {
 // proven is what was found, with those of the places that were named without which the request is refused. Where it is refused
 // no more as it is, nothing was.
 func (s *search) proven(found []int) (Verdict, []int, error) {
-	if a, err := s.ask(nil); err != nil && !errors.Is(err, errSpent) || a.Taken {
+	if a, err := s.ask(nil); err != nil && !errors.Is(err, errSpent) || a.Taken { // for the third time
 		return Passed, nil, err
 	}
 	places := s.places
@@ -209,10 +224,10 @@ func (s *search) proven(found []int) (Verdict, []int, error) {
 }
 
 // prefix is the least number of the first parts without which, and without kept, the request is taken; to is enough. It looks
-// among the first ones first. What is refused once may be taken the next time: where a search ends is asked twice.
+// among the first ones first. What is refused once may be taken the next time: where a search ends is asked more often.
 func (s *search) prefix(kept []int, to int) (int, error) {
-	lo, hi, sure := -1, to, -1
-	for step := 1; hi-lo > 1 || lo > sure; step *= 2 {
+	lo, hi, refused := -1, to, certain
+	for step := 1; hi-lo > 1 || refused < certain; step *= 2 {
 		n := lo + step
 		switch {
 		case hi-lo <= 1:
@@ -225,13 +240,13 @@ func (s *search) prefix(kept []int, to int) (int, error) {
 		case err != nil:
 			return hi, err
 		case n == lo && (a.Taken || a.Other && n+len(kept) == 0): // and what is below it has to be asked again
-			lo, hi = -1, n
+			lo, hi, refused = -1, n, certain
 		case a.Taken:
 			hi = n
 		case n == lo:
-			sure = lo
+			refused++
 		default:
-			lo = n
+			lo, refused = n, 1
 		}
 	}
 	return hi, nil
@@ -301,7 +316,7 @@ func (s *search) large(out []int) (bool, error) {
 	if !slices.ContainsFunc(out, func(i int) bool { return !s.parts[i].Medium }) {
 		return false, nil
 	}
-	for range 2 {
+	for range certain {
 		switch a, err := s.request(out, true); {
 		case err == nil && a.Large:
 			return true, nil

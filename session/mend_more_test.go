@@ -92,7 +92,7 @@ func TestMendReply(t *testing.T) {
 			t.Fatalf("answered %q", got)
 		}
 	}
-	if w, last := h.Window(), h.model.last(); w.Tokens != session.DefaultWindow || last.MaxTokens > most || last.MaxTokens < most/2 || len(h.events("notice")) > 0 || refused > 16 {
+	if w, last := h.Window(), h.model.last(); w.Tokens != session.DefaultWindow || last.MaxTokens > most || last.MaxTokens < most/2 || len(h.events("notice")) > 0 || refused > 18 {
 		t.Errorf("the window is %+v, a reply may have %d tokens, told %q, %d refused", w, last.MaxTokens, h.events("notice"), refused)
 	}
 }
@@ -171,5 +171,31 @@ func TestMendManyMessages(t *testing.T) {
 	}
 	if w := h.Window(); w.Tokens != session.DefaultWindow || holding(t, h.model.last(), "Refused by the model's API") || !holding(t, h.model.last(), filler(59)) {
 		t.Errorf("the window is %+v", w)
+	}
+}
+
+// TestMendAmongWaiting: of messages that waited and are answered together, one that is refused does not take the others with it.
+func TestMendAmongWaiting(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, session.Settings{})
+	waiting := []session.Input{overApp("ann", "m1", "the bus leaves at six"), overApp("ann", "m2", "dizzying words"), overApp("ann", "m3", "and the train?")}
+	h.model.set(func(_ int, req tidemark.Request) (tidemark.Message, error) {
+		for _, in := range waiting {
+			if _, err := h.Post(h.t.Context(), in); err != nil {
+				t.Error(err)
+			}
+		}
+		if waiting = nil; holding(t, req, "dizzying") {
+			return tidemark.Message{}, &oddWords
+		}
+		return tidemark.Message{}, nil
+	})
+	h.say("hello")
+	if got := h.say("and now?"); !strings.HasPrefix(got, "ok ") {
+		t.Fatalf("answered %q", got)
+	}
+	h.sentInOrder([]string{"at six", "Refused by the model's API", "the train?", "and now?"})
+	if errs := h.events("error"); len(errs) > 0 || len(h.events("notice")) != 1 {
+		t.Errorf("failed %q, told %q", errs, h.events("notice"))
 	}
 }

@@ -224,7 +224,7 @@ func commandDone(r *run, q queued) tidemark.Stmt {
 func (s *Session) ask(ctx context.Context, r *run, view View) (tidemark.Reply, error) {
 	for {
 		if r.Attempt++; r.Attempt > maxAttempts {
-			return tidemark.Reply{}, fmt.Errorf("the model was called %d times for this answer and each call was cut off: %w", maxAttempts, tidemark.ErrUnavailable)
+			return tidemark.Reply{}, fmt.Errorf("this answer was begun %d times and cut off each time: %w", maxAttempts, tidemark.ErrUnavailable)
 		}
 		if err := s.step(ctx, r, stateCalling, s.dueStmt(dueRun, s.Runtime.Now().Add(heartbeat), "")); err != nil {
 			return tidemark.Reply{}, fmt.Errorf("count attempt: %w", err)

@@ -163,9 +163,9 @@ func TestRefusalWithoutAReason(t *testing.T) {
 				}
 			}
 			w := h.Window()
-			learned := w.Tokens < takes && w.Tokens > takes*3/4 && refused <= 10 && len(h.events("notice")) == 1 && len(h.agent.windows) == 1
+			learned := w.Tokens < takes && w.Tokens > takes*3/4 && refused <= 12 && len(h.events("notice")) == 1 && len(h.agent.windows) == 1
 			if c.status == 413 {
-				learned = w.Tokens == session.DefaultWindow && refused <= 16 && len(h.events("notice")) == 0
+				learned = w.Tokens == session.DefaultWindow && refused <= 20 && len(h.events("notice")) == 0
 			}
 			if refused == 0 || !learned {
 				t.Errorf("%d requests were refused, it uses %d tokens (%s), notices %q", refused, w.Tokens, w.From, h.events("notice"))

@@ -9,9 +9,9 @@ import { at } from "./storm.mjs";
 
 const sleep = (ms) => new Promise((r) => setTimeout(r, ms));
 
-// Why a turn may have ended without an answer. The third: its model was called three times, and each
-// time the instance ended or the object was evicted.
-const EXPECTED = [/aborted/i, /stopped/i, /was called 3 times/];
+// Why a turn may have ended without an answer. The third: it was begun three times, and each time
+// the instance ended or the object was evicted.
+const EXPECTED = [/aborted/i, /stopped/i, /was begun 3 times/];
 
 // rest asks after a session until no run is in work and no input waits. The first request to a session
 // whose instance died takes up what it left.

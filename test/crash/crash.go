@@ -47,6 +47,17 @@ func arrows() []arrow {
 		{name: "attempt counted", tx: func(s []tidemark.Stmt) bool {
 			return len(s) == 2 && has("UPDATE runs SET state")(s[:1]) && has("INSERT INTO due")(s[1:])
 		}},
+		{name: "probe made", tx: func(s []tidemark.Stmt) bool {
+			return len(s) == 4 && has("UPDATE runs SET state", "calling")(s[:1]) && has("UPDATE runs SET spent")(s[3:])
+		}},
+		{name: "part taken out", tx: func(s []tidemark.Stmt) bool {
+			return slices.ContainsFunc(s, func(s tidemark.Stmt) bool {
+				return slices.ContainsFunc(s.Args, func(a any) bool {
+					raw, _ := a.(string)
+					return strings.Contains(raw, `"reason":"refused"`)
+				})
+			})
+		}},
 		{name: "reply committed", tx: has("UPDATE runs SET reply")},
 		{name: "tools registered", tx: has("INSERT INTO calls")},
 		{name: "call started", tx: has("UPDATE calls SET state", "started")},

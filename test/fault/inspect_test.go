@@ -203,7 +203,10 @@ func (a *inspection) log(s *store, key tidemark.Key, log string, after, current 
 	for _, r := range rows {
 		switch tidemark.Kind(r.Text(1)) {
 		case tidemark.KindOverlay:
-			overlays++
+			var o tidemark.Overlay
+			if a.decode(r.Bytes(3), &o); o.Reason != "refused" {
+				overlays++
+			}
 		case tidemark.KindEvent:
 			var e tidemark.Event
 			a.decode(r.Bytes(3), &e)

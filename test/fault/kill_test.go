@@ -201,7 +201,7 @@ func (e *estate) account(talkers []*talker, kills int) {
 		e.t.Errorf("stuck: %s", s)
 	}
 	for _, text := range e.failures {
-		if !strings.Contains(text, "each call was cut off") && !strings.Contains(text, "called 3 times") {
+		if !strings.Contains(text, "begun 3 times and cut off") {
 			e.t.Errorf("a run ended with %q, which no kill explains", text)
 		}
 	}
