@@ -147,3 +147,46 @@ func TestToolsBound(t *testing.T) {
 		t.Errorf("sent %v, %d are left out, %v", sent, len(reply.LeftOut), err)
 	}
 }
+
+// TestWithoutSystem: where a model's template knows no system message, the prompt begins the first message of a user, from then
+// on, and the messages still take turns; another model has it as it was.
+func TestWithoutSystem(t *testing.T) {
+	t.Parallel()
+	for _, says := range []string{"System role not supported", "Only user and assistant roles are supported!", "Developer instruction is not enabled for models/gemma-3-27b-it"} {
+		var sent []string
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			var body struct {
+				Model    string `json:"model"`
+				Messages []struct{ Role, Content string }
+			}
+			raw, err := io.ReadAll(r.Body)
+			if err == nil {
+				err = json.Unmarshal(raw, &body)
+			}
+			line := body.Model
+			for _, m := range body.Messages {
+				line += fmt.Sprintf("|%s:%s", m.Role, m.Content)
+			}
+			sent = append(sent, line)
+			w.Header().Set("Content-Type", "application/json")
+			if err != nil || body.Model == "gemma" && strings.Contains(line, "|system:") {
+				w.WriteHeader(http.StatusBadRequest)
+				fmt.Fprintf(w, `{"error":{"message":%q,"type":"invalid_request_error"}}`, says)
+				return
+			}
+			fmt.Fprint(w, `{"id":"x","choices":[{"message":{"role":"assistant","content":"ok"},"finish_reason":"stop"}]}`)
+		}))
+		o := &OpenAI{BaseURL: s.URL, Transport: http.DefaultTransport}
+		req := tidemark.Request{System: "Be short.", Messages: []tidemark.Message{tidemark.NewText(tidemark.User, "hi"), tidemark.NewText(tidemark.Assistant, "ho"), tidemark.NewText(tidemark.User, "and?")}}
+		for _, req.Model = range []string{"gemma", "gemma", "large"} {
+			if _, err := tidemark.Complete(t.Context(), o, req); err != nil {
+				t.Error(err)
+			}
+		}
+		s.Close()
+		const was, now = "|system:Be short.|user:hi|assistant:ho|user:and?", "|user:Be short.\n\nhi|assistant:ho|user:and?"
+		if want := []string{"gemma" + was, "gemma" + now, "gemma" + now, "large" + was}; !slices.Equal(sent, want) {
+			t.Errorf("%s: sent %q, want %q", says, sent, want)
+		}
+	}
+}

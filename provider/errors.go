@@ -114,6 +114,33 @@ func (b *bounds) learnTools(model string, err error) bool {
 	return true
 }
 
+// systemTexts are what servers say of a model whose template knows no system message.
+var systemTexts = [...]string{
+	"system role not supported",            // templates of Gemma 2, in vLLM and llama.cpp
+	"only user and assistant roles",        // those of the first models of Mistral
+	"developer instruction is not enabled", // Gemma at Google's endpoint
+}
+
+// withoutSystem reports whether a model takes no system message, as a refusal said.
+func (b *bounds) withoutSystem(model string) bool {
+	_, said := b.said.Load(model + " system")
+	return said
+}
+
+// learnSystem reports whether an error says that a model takes no system message, and keeps that.
+func (b *bounds) learnSystem(model string, err error) bool {
+	var api *tidemark.APIError
+	if !errors.As(err, &api) || b.withoutSystem(model) {
+		return false
+	}
+	says := func(text string) bool { return strings.Contains(strings.ToLower(api.Message), text) }
+	if !slices.ContainsFunc(systemTexts[:], says) {
+		return false
+	}
+	b.said.Store(model+" system", tidemark.Tokens(0))
+	return true
+}
+
 // learn reports whether an error says of a model that it answers with less than was asked for, and keeps that.
 func (b *bounds) learn(model string, asked tidemark.Tokens, err error) bool {
 	var api *tidemark.APIError

@@ -53,7 +53,7 @@ func (o *OpenAI) Stream(ctx context.Context, req tidemark.Request) iter.Seq2[tid
 		fit := o.valid(req)
 		body, places := o.encode(fit.Request, true)
 		ans, err := o.call().do(ctx, body)
-		if o.bounds.learnTools(or(req.Model, o.Model), err) {
+		if model := or(req.Model, o.Model); o.bounds.learnTools(model, err) || o.bounds.learnSystem(model, err) {
 			fit = o.valid(req)
 			body, places = o.encode(fit.Request, true)
 			ans, err = o.call().do(ctx, body)
@@ -111,7 +111,11 @@ func (o *OpenAI) encode(req tidemark.Request, usage bool) ([]byte, chatPlaces) {
 	b = appendFunctions(b, req.Tools)
 	b = append(b, `,"messages":[`...)
 	w := chatWriter{buf: b, bounded: o.official()}
-	if req.System != "" {
+	switch {
+	case req.System == "":
+	case o.bounds.withoutSystem(or(req.Model, o.Model)):
+		w.lead = req.System
+	default:
 		w.text("system", req.System)
 	}
 	for i, m := range req.Sent() {

@@ -17,7 +17,8 @@ type chatWriter struct {
 	message int // that is written
 	places  chatPlaces
 
-	bounded bool // a string has a bound: it is OpenAI's own API
+	bounded bool   // a string has a bound: it is OpenAI's own API
+	lead    string // the system prompt, where it begins the first message of a user
 
 	// What Workers AI wants otherwise.
 	strict bool              // content is never null
@@ -181,6 +182,9 @@ func (w *chatWriter) assistant(m tidemark.Message) {
 // user writes tool messages for the results, then one user message for all else.
 func (w *chatWriter) user(m tidemark.Message) {
 	var rest []chatPart
+	if w.lead != "" {
+		rest, w.lead = []chatPart{{text: w.lead, at: spot{w.message, 0, -1}}}, ""
+	}
 	for k, b := range m.Content {
 		at := spot{w.message, k, -1}
 		if b.Type == tidemark.TypeToolResult {
