@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/archive"
@@ -184,7 +183,7 @@ func (s *Session) carryOut(ctx context.Context, r *run, v View, p *plan, hard bo
 	var part archive.Info
 	if p.Last > 0 {
 		var err error
-		if part, err = s.archivePart(ctx, p.Log, p.Last); err != nil {
+		if part, err = s.parts.Put(ctx, p.Log, p.Last); err != nil {
 			return fmt.Errorf("archive before compaction: %w", err)
 		}
 	}
@@ -276,72 +275,6 @@ func (s *Session) leaving(v View, edits []tidemark.Edit) (n int) {
 		}
 	}
 	return n
-}
-
-// archivePart stores what leaves the view up to a position, unless it stands in a part already, and returns the
-// part. An entry is in one part only: a part begins where the last one ended. Its key and its range are durable before its
-// object, so a part that a kill left behind is finished by the next one or by the reset, whatever became of the
-// compaction that wanted it.
-func (s *Session) archivePart(ctx context.Context, log string, last int64) (archive.Info, error) {
-	if _, err := s.finishPart(ctx, log); err != nil {
-		return archive.Info{}, err
-	}
-	parts, err := s.parts(ctx, log)
-	if err != nil {
-		return archive.Info{}, err
-	}
-	first, at := int64(1), s.Runtime.Now()
-	if n := len(parts); n > 0 {
-		newest := parts[n-1]
-		if first = newest.Last + 1; first > last {
-			return newest.Info, nil
-		}
-		if !at.After(newest.Info.At) { // the time names the part, in order
-			at = newest.Info.At.Add(time.Millisecond)
-		}
-	}
-	begin := tidemark.Stmt{SQL: `INSERT INTO parts(log, first, last, key, info) VALUES(?, ?, ?, ?, '')`,
-		Args: []any{log, first, last, archive.PartKey(s.Key.Agent(), log, at)}, Want: 1}
-	if err := s.DB.Tx(ctx, []tidemark.Stmt{begin}); err != nil {
-		return archive.Info{}, fmt.Errorf("begin a part: %w", err)
-	}
-	return s.finishPart(ctx, log)
-}
-
-// finishPart stores the part of a log that was begun, if one was. A range without messages needs none.
-func (s *Session) finishPart(ctx context.Context, log string) (archive.Info, error) {
-	rows, err := s.DB.Query(ctx, `SELECT first, last, key FROM parts WHERE log = ? AND info = '' LIMIT 1`, log)
-	if err != nil {
-		return archive.Info{}, fmt.Errorf("read the part that was begun: %w", err)
-	}
-	if len(rows) == 0 {
-		return archive.Info{}, nil
-	}
-	first, key := rows[0].Int(0), rows[0].Text(2)
-	pack, last, err := s.pack(ctx, log, host.Range{From: first, To: rows[0].Int(1)})
-	if err != nil {
-		return archive.Info{}, err
-	}
-	if pack.Messages == 0 {
-		return archive.Info{}, s.DB.Tx(ctx, []tidemark.Stmt{{SQL: `DELETE FROM parts WHERE log = ? AND first = ? AND info = ''`, Args: []any{log, first}}})
-	}
-	parts, err := s.parts(ctx, log)
-	if err != nil {
-		return archive.Info{}, err
-	}
-	_, _, at, _ := archive.ParseKey(key)
-	info, err := archive.Put(ctx, s.Blobs, archive.Info{Key: key, SessionKey: s.Key, Session: log, Agent: s.Key.Agent(), Part: int64(len(parts)) + 1, At: at}, pack)
-	if err != nil {
-		return archive.Info{}, err
-	}
-	err = s.DB.Tx(ctx, []tidemark.Stmt{
-		{SQL: `UPDATE parts SET last = ?, info = ? WHERE log = ? AND first = ? AND info = ''`, Args: []any{last, mustJSON(info), log, first}, Want: 1},
-		s.outboxStmt("archive:"+info.Key, outArchive, info),
-	})
-	if err != nil {
-		return archive.Info{}, fmt.Errorf("record part %s: %w", info.Key, err)
-	}
-	return info, nil
 }
 
 // install writes the overlay: the last step, in one transaction with everything that follows from

@@ -155,7 +155,7 @@ func TestPartsFollow(t *testing.T) {
 	say := func(text string) int64 { return r.person(text).Seq }
 	put := func(last int64, want int64, messages int, at time.Time) archive.Info {
 		t.Helper()
-		i, err := r.archivePart(ctx, log, last)
+		i, err := r.parts.Put(ctx, log, last)
 		if err != nil || i.Part != want || i.Messages != messages || !i.At.Equal(at) || i.Key != archive.PartKey("main", log, at) || i.SessionKey != r.Key || i.Session != log || i.Agent != "main" {
 			t.Errorf("%+v, %v, want part %d of %d at %s", i, err, want, messages, at)
 		}
@@ -166,7 +166,7 @@ func TestPartsFollow(t *testing.T) {
 	second, _, fourth := say("two"), say("three"), say("four")
 	a := put(second, 1, 2, noon)
 	for last := range second + 1 { // it stands in a part already
-		if i, err := r.archivePart(ctx, log, last); err != nil || i.Key != a.Key {
+		if i, err := r.parts.Put(ctx, log, last); err != nil || i.Key != a.Key {
 			t.Errorf("again to %d: %+v, %v", last, i, err)
 		}
 	}
@@ -188,7 +188,7 @@ func TestPartsFollow(t *testing.T) {
 		log, " ", sixth, " ", sixth, " ", begun, " 1; zoe 7 9 hers ")
 	r.reads(parts, partRows)
 	r.runs(r.eventStmt(log, tidemark.Event{Type: "notice"}))
-	if i, err := r.archivePart(ctx, log, sixth+1); err != nil || i.Key != "" {
+	if i, err := r.parts.Put(ctx, log, sixth+1); err != nil || i.Key != "" {
 		t.Errorf("of no messages: %+v, %v", i, err)
 	}
 	r.reads(parts, partRows)
@@ -204,14 +204,14 @@ func TestPartOfAnotherLife(t *testing.T) {
 		}
 		return nil
 	}
-	if _, err := r.archivePart(t.Context(), log, last); !errors.Is(err, tidemark.ErrConflict) || !strings.Contains(err.Error(), "record part") {
+	if _, err := r.parts.Put(t.Context(), log, last); !errors.Is(err, tidemark.ErrConflict) || !strings.Contains(err.Error(), "record part") {
 		t.Errorf("%v", err)
 	}
 	r.reads("7", `SELECT json_extract(info, '$.messageCount') FROM parts LIMIT 9`)
 	r.reads("0", `SELECT count(*) FROM outbox LIMIT 1`)
 	for _, refused := range []string{"AND info = '' LIMIT", "info <> ''", "INSERT INTO parts"} {
 		r.faulty.refuses(refused)
-		if i, err := r.archivePart(t.Context(), log, last+1); !errors.Is(err, errFaulty) || i.Key != "" {
+		if i, err := r.parts.Put(t.Context(), log, last+1); !errors.Is(err, errFaulty) || i.Key != "" {
 			t.Errorf("without %q: %+v, %v", refused, i, err)
 		}
 	}

@@ -162,7 +162,7 @@ func TestPartsOfABranch(t *testing.T) {
 		}
 		s, _ := branched(t, conf)
 		s.does(t, `INSERT INTO parts(log, first, last, key, info) VALUES('own', 6, 6, 'c', '{"messageCount":1}'), ('own', 7, 9, 'd', '{"messageCount":2}'), ('own', 10, 20, 'e', ''), ('base', 1, 3, 'a', '{"messageCount":3}'), ('base', 4, 5, 'b', '{"messageCount":4}')`)
-		list, err := s.parts(t.Context(), "own")
+		list, err := s.parts.List(t.Context(), "own")
 		var lasts []string
 		messages := 0
 		for _, p := range list {
@@ -171,21 +171,21 @@ func TestPartsOfABranch(t *testing.T) {
 		if got := strings.Join(lasts, " "); got != c.parts || err != nil || messages < 3 {
 			t.Errorf("archived up to %d: %s with %d messages, %v; want %s", c.upTo, got, messages, err, c.parts)
 		}
-		if list, err := s.parts(t.Context(), "base"); len(list) != 2 || err != nil {
+		if list, err := s.parts.List(t.Context(), "base"); len(list) != 2 || err != nil {
 			t.Errorf("the base has %d parts, %v", len(list), err)
 		}
 		for upTo, want := range map[int64]int64{5: 0, 6: 6, 8: 6, 9: 9, 100: 9} {
 			if c.upTo != 2 {
 				break
 			}
-			if got, err := s.archivedTo(t.Context(), "own", upTo); got != want || err != nil {
+			if got, err := s.parts.UpTo(t.Context(), "own", upTo); got != want || err != nil {
 				t.Errorf("up to %d its archives reach to %d, %v; want %d", upTo, got, err, want)
 			}
 		}
 	}
 	s, _ := branched(t, Config{})
 	s.does(t, `INSERT INTO parts(log, first, last, key, info) VALUES('own', 6, 6, 'c', '{')`)
-	if _, err := s.parts(t.Context(), "own"); err == nil || !strings.Contains(err.Error(), "read parts of own") {
+	if _, err := s.parts.List(t.Context(), "own"); err == nil || !strings.Contains(err.Error(), "read parts of own") {
 		t.Errorf("a part that cannot be read: %v", err)
 	}
 }

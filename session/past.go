@@ -12,7 +12,7 @@ import (
 
 // past is what a room has of the history at its places.
 func (s *Session) past() room.Past {
-	return room.Past{Weigh: s.weighAt, Trim: s.trimAt, Archived: s.archivedTo, Begin: s.beginAt,
+	return room.Past{Weigh: s.weighAt, Trim: s.trimAt, Archived: s.parts.UpTo, Begin: s.beginAt,
 		State: func(ctx context.Context, upTo int64, past bool) (room.State, error) {
 			if k, ok := Room[room.Keeper](s); ok {
 				return k.State(ctx, upTo, past)
@@ -29,19 +29,6 @@ func (s *Session) past() room.Past {
 			i.Title, i.Window = clip.Bytes(i.Title, maxTitle), s.settings().Window
 			return s.Agent.Report(ctx, i, nil)
 		}}
-}
-
-// archivedTo is how far the archives of a history reach, none of which holds more than it up to a position.
-func (s *Session) archivedTo(ctx context.Context, log string, upTo int64) (int64, error) {
-	parts, err := s.parts(ctx, log)
-	last := int64(0)
-	for _, p := range parts {
-		if p.Last > upTo {
-			break
-		}
-		last = p.Last
-	}
-	return last, err
 }
 
 // beginAt makes another session, in a log of its own that goes on from a place, with the settings of the session that it is

@@ -6,78 +6,7 @@ import (
 	"slices"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/archive"
-	"github.com/tidemark-ai/tidemark/host"
-	"github.com/tidemark-ai/tidemark/internal/json"
 )
-
-// part is a stretch of a log that stands in the archive.
-type part struct {
-	Last int64
-	Info archive.Info
-}
-
-// parts returns the archive parts of a history, in order. A branch has those of what it continues, but not one that
-// reaches over the place where it began, nor one that was written later: that of its history it archives itself.
-func (s *Session) parts(ctx context.Context, log string) ([]part, error) {
-	bases, err := s.lineage.Bases(ctx, log)
-	if err != nil {
-		return nil, err
-	}
-	all := append([]host.Segment{{Log: log, To: host.LogEnd}}, bases...)
-	var out []part
-	for i, b := range slices.Backward(all) {
-		if i < len(all)-1 { // it continues another
-			upto, err := s.baseArchived(ctx, b.Log)
-			if err != nil {
-				return nil, fmt.Errorf("read parts of %s: %w", b.Log, err)
-			}
-			out = slices.DeleteFunc(out, func(p part) bool { return p.Last > upto })
-		}
-		own, err := s.partsOf(ctx, b.Log)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, own...)
-	}
-	return out, nil
-}
-
-// partsOf returns the parts of one log. One that was only begun is none.
-func (s *Session) partsOf(ctx context.Context, log string) ([]part, error) {
-	rows, err := s.DB.Query(ctx, `SELECT last, info FROM parts WHERE log = ? AND info <> '' ORDER BY first LIMIT 10000`, log)
-	if err != nil {
-		return nil, fmt.Errorf("read parts of %s: %w", log, err)
-	}
-	out := make([]part, len(rows))
-	for i, r := range rows {
-		out[i] = part{Last: r.Int(0)}
-		if err := json.Unmarshal(r.Bytes(1), &out[i].Info); err != nil {
-			return nil, fmt.Errorf("read parts of %s: %w", log, err)
-		}
-	}
-	return out, nil
-}
-
-// maxArchive bounds one archive in memory, compressed and before.
-const maxArchive = 256 << 20
-
-// pack encodes the messages of a range for the archive, with their large blocks, page by page. last
-// is the position of the newest.
-func (s *Session) pack(ctx context.Context, log string, r host.Range) (p archive.Pack, last int64, err error) {
-	enc := archive.Encoder{MaxBytes: maxArchive}
-	for e, err := range s.messages(ctx, log, r) {
-		if err != nil {
-			return archive.Pack{}, 0, err
-		}
-		if err := enc.Add(e); err != nil {
-			return archive.Pack{}, 0, err
-		}
-		last = e.Seq
-	}
-	p, err = enc.Close()
-	return p, last, err
-}
 
 // eventStmt appends an event to a log.
 func (s *Session) eventStmt(log string, e tidemark.Event) tidemark.Stmt {

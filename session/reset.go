@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/archive"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/reset"
@@ -178,68 +177,25 @@ func (s *Session) reset(ctx context.Context, r *run, reason string) error {
 
 // archiveWhole writes the whole session: its parts and its tail.
 func (s *Session) archiveWhole(ctx context.Context, r *run, x *resetting) error {
-	if _, err := s.finishPart(ctx, x.Old); err != nil {
-		return err
-	}
-	parts, err := s.parts(ctx, x.Old)
+	h, err := s.head(ctx)
 	if err != nil {
 		return err
 	}
-	first := int64(1)
-	infos := make([]archive.Info, len(parts))
-	for i, p := range parts {
-		infos[i], first = p.Info, p.Last+1
-	}
-	pack, _, err := s.pack(ctx, x.Old, host.Range{From: first, To: 1 << 53})
+	info, err := s.parts.Whole(ctx, x.Old, x.At, h.Usage)
 	if err != nil {
 		return err
 	}
-	var stmts []tidemark.Stmt
-	if pack.Messages > 0 || len(parts) > 0 {
-		h, err := s.head(ctx)
-		if err != nil {
-			return err
-		}
-		want := archive.Info{Key: archive.WholeKey(s.Key.Agent(), x.Old), SessionKey: s.Key, Session: x.Old, Agent: s.Key.Agent(), At: x.At, Usage: h.Usage}
-		info, err := archive.PutWhole(ctx, s.Blobs, want, infos, pack)
-		if errors.Is(err, tidemark.ErrConflict) {
-			if err = s.dropStale(ctx, x.Old, want.Key); err == nil {
-				info, err = archive.PutWhole(ctx, s.Blobs, want, infos, pack)
-			}
-		}
-		if err != nil {
-			return err
-		}
-		x.Archive, x.Messages = info.Key, info.Messages
-		stmts = append(stmts, s.outboxStmt("archive:"+info.Key, outArchive, info))
+	x.Archive, x.Messages = info.Key, info.Messages
+	stmts := []tidemark.Stmt{{SQL: `UPDATE resets SET step = ?, archive = ?, messages = ? WHERE old = ? AND step = ?`,
+		Args: []any{stepExtract, x.Archive, x.Messages, x.Old, stepArchive}, Want: 1}}
+	if info.Key != "" {
+		stmts = append(stmts, s.parts.Tell(info))
 	}
-	stmts = append(stmts, tidemark.Stmt{SQL: `UPDATE resets SET step = ?, archive = ?, messages = ? WHERE old = ? AND step = ?`,
-		Args: []any{stepExtract, x.Archive, x.Messages, x.Old, stepArchive}, Want: 1})
 	if err := s.step(ctx, r, stateCalling, stmts...); err != nil {
 		return err
 	}
 	x.Step = stepExtract
 	return nil
-}
-
-// dropStale removes the whole file that an earlier try wrote, if its answer was lost and the session
-// went on: a file whose messages are the first of this history.
-func (s *Session) dropStale(ctx context.Context, log, key string) error {
-	history, err := s.log.Skeletons(ctx, log, host.Range{From: 1, To: 1 << 53})
-	if err != nil {
-		return err
-	}
-	n := 0
-	for l, err := range archive.Read(ctx, s.Blobs, key) {
-		if err != nil {
-			return err
-		}
-		if n >= len(history) || l.ID != history[n].ID {
-			return fmt.Errorf("archive %s exists with messages that are not of this session; move it away", key)
-		}
-		n++
-	}
-	return s.Blobs.Delete(ctx, key)
 }
 
 // extract asks for the memories of what no compaction has read yet.

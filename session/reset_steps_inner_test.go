@@ -316,10 +316,18 @@ func TestStaleArchive(t *testing.T) {
 		if _, err := archive.PutWhole(t.Context(), s.Blobs, archive.Info{Key: key, SessionKey: s.Key, Session: log, Agent: "main", At: s.Runtime.Now()}, nil, pack); err != nil {
 			t.Fatal(err)
 		}
-		err = s.dropStale(t.Context(), log, key)
-		page, _, bad := s.Blobs.List(t.Context(), key, "", 9)
-		if bad != nil || (err != nil) != c.stays || (len(page) == 1) != c.stays || err != nil && !strings.Contains(err.Error(), "move it away") {
-			t.Errorf("%s: %v, %d files, %v", c.name, err, len(page), bad)
+		_, err = s.parts.Whole(t.Context(), log, s.Runtime.Now(), tidemark.Usage{})
+		n, want := 0, 4
+		if c.stays {
+			want = c.with
+		}
+		for _, bad := range archive.Read(t.Context(), s.Blobs, key) {
+			if n++; bad != nil {
+				t.Fatal(bad)
+			}
+		}
+		if (err != nil) != c.stays || n != want || err != nil && !strings.Contains(err.Error(), "move it away") {
+			t.Errorf("%s: %v, %d messages", c.name, err, n)
 		}
 	}
 }

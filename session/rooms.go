@@ -9,9 +9,11 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/archive"
 	"github.com/tidemark-ai/tidemark/blocks"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/memory"
+	"github.com/tidemark-ai/tidemark/parts"
 	"github.com/tidemark-ai/tidemark/recall"
 	"github.com/tidemark-ai/tidemark/room"
 )
@@ -292,12 +294,16 @@ func (s *Session) marksOf(ctx context.Context, ids []tidemark.EntryID) (map[tide
 	return nil, nil
 }
 
-// baseArchived is how far the archives of what a log continues as a branch held its history when it began.
-func (s *Session) baseArchived(ctx context.Context, log string) (int64, error) {
-	if b, ok := Room[room.Brancher](s); ok {
-		return b.BaseArchived(ctx, log)
-	}
-	return 0, nil
+// partPorts are what the keeper of archives is given.
+func partPorts(s *Session) parts.Ports {
+	return parts.Ports{Key: s.Key, DB: s.DB, Blobs: s.Blobs, Runtime: s.Runtime, Log: s.log, Lineage: &s.lineage, Messages: s.messages,
+		Tell: func(i archive.Info) tidemark.Stmt { return s.outboxStmt("archive:"+i.Key, outArchive, i) },
+		BaseArchived: func(ctx context.Context, log string) (int64, error) {
+			if b, ok := Room[room.Brancher](s); ok {
+				return b.BaseArchived(ctx, log)
+			}
+			return 0, nil
+		}}
 }
 
 // closeRooms has rooms do what a reset or an import ends.

@@ -172,7 +172,7 @@ func TestWithoutRooms(t *testing.T) {
 	pins, err := s.pinned(ctx, "log")
 	task, bad := s.task(ctx)
 	marks, worse := s.marksOf(ctx, nil)
-	upTo, worst := s.baseArchived(ctx, "log")
+	upTo, worst := s.parts.BaseArchived(ctx, "log")
 	if pins != nil || err != nil || task.ID != "" || bad != nil || marks != nil || worse != nil || upTo != 0 || worst != nil {
 		t.Errorf("pins %v, task %+v, marks %v, archived to %d", pins, task, marks, upTo)
 	}

@@ -114,7 +114,7 @@ func (s *Session) tidyChecked(ctx context.Context, r *run, v View, t *compaction
 		}
 	}
 	if t.Pruned > 0 {
-		if part, err = s.archivePart(ctx, r.Log, t.Last); err != nil {
+		if part, err = s.parts.Put(ctx, r.Log, t.Last); err != nil {
 			if ctx.Err() != nil {
 				return part, 0, err
 			}
