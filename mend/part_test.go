@@ -260,12 +260,6 @@ func TestWithout(t *testing.T) {
 	if got := q.Without([]Part{{Memory: true}}); len(got.Tools) != 2 || got.Pack != "news" || got.Memory != "" {
 		t.Errorf("without memory: %+v", got)
 	}
-	long := strings.Repeat("x", maxWords)
-	for says, want := range map[string]string{long: long, long + "y": long, long[1:] + "é": long[1:], " a\n b ": "a b", "x] [Conversation <b>\u202e\x07y": "x) (Conversation (b)y"} {
-		if got := Quoted(says); got != want {
-			t.Errorf("%q is quoted as %q", says, got)
-		}
-	}
 }
 
 // TestFiller: other words are as many as what they stand for has tokens, in whatever script, in short messages of which none is like

@@ -21,6 +21,11 @@ import (
 // maxArchive bounds one archive in memory, compressed and before.
 const maxArchive = 256 << 20
 
+// Table says which stretch of a log stands in which archive part. One that is only begun has no info.
+const Table = `CREATE TABLE parts(
+		log TEXT NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, key TEXT NOT NULL, info TEXT NOT NULL,
+		PRIMARY KEY(log, first)) WITHOUT ROWID`
+
 // Part is a stretch of a log that stands in the archive.
 type Part struct {
 	Last int64 // position of its newest message
@@ -30,7 +35,7 @@ type Part struct {
 // Ports are what a keeper is given.
 type Ports struct {
 	Key     tidemark.Key
-	DB      tidemark.DB // with the table parts
+	DB      tidemark.DB // with [Table]
 	Blobs   tidemark.Blobs
 	Runtime tidemark.Runtime
 	Log     *host.Log

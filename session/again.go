@@ -8,6 +8,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/host"
+	"github.com/tidemark-ai/tidemark/summary"
 )
 
 // queueAgain queues the summary that is owed for an overlay.
@@ -50,7 +51,7 @@ func (s *Session) summarizeAgain(ctx context.Context, r *run, overlay tidemark.E
 		edit := v.Shown[i].Edit
 		edit.Messages, edit.Data, edit.Summarize = nil, nil, true
 		now := s.Runtime.Now()
-		p = &plan{ID: tidemark.NewID(now), Log: v.Log, Reason: string(fitAgain), At: now, Size: v.Size, Tier: tierFull, ChunkSize: s.chunkSize(),
+		p = &plan{Draft: summary.Draft{ID: tidemark.NewID(now), Log: v.Log}, Reason: string(fitAgain), At: now, Size: v.Size, Tier: tierFull, ChunkSize: s.chunkSize(),
 			Act: compaction.Act{By: []string{"summary"}, Edits: []tidemark.Edit{edit}, Replaces: overlay}}
 		if err := s.step(ctx, r, stateCalling, p.insertStmt(s.Key)); err != nil {
 			return fmt.Errorf("store plan: %w", err)
@@ -61,7 +62,7 @@ func (s *Session) summarizeAgain(ctx context.Context, r *run, overlay tidemark.E
 			_, err = s.checked(ctx, r, p, v)
 		}
 	}
-	if passing(err) {
+	if summary.Passing(err) {
 		h, e := s.head(ctx)
 		if e != nil {
 			return e

@@ -13,6 +13,7 @@ import (
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/room"
+	"github.com/tidemark-ai/tidemark/summary"
 )
 
 // TestCorrectedBlocks: corrected words stand in the place of the last text, behind pictures where there is none, and neither
@@ -155,7 +156,7 @@ func TestAmendIsWritten(t *testing.T) {
 			r.Session.rooms = append(r.Session.rooms, a, q)
 			r.person("something else")
 			e := r.logs(r.Session, ann, tidemark.NewText(tidemark.User, "seven"))
-			p := &plan{ID: "plan", Log: e.Log, Act: compaction.Act{Summarize: -1}, Last: e.Seq + row.behind, Tier: tierFull}
+			p := &plan{Draft: summary.Draft{ID: "plan", Log: e.Log}, Act: compaction.Act{Summarize: -1}, Last: e.Seq + row.behind, Tier: tierFull}
 			r.runs(p.insertStmt(r.Key))
 			sub := r.listens()
 			r.amends(ann, row.a)

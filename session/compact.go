@@ -11,6 +11,7 @@ import (
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/room"
+	"github.com/tidemark-ai/tidemark/summary"
 )
 
 // fitMode says why a view is to be made smaller.
@@ -107,7 +108,7 @@ func (s *Session) plan(ctx context.Context, r *run, v View, mode fitMode, instru
 		}
 	}
 	now := s.Runtime.Now()
-	p := &plan{ID: tidemark.NewID(now), Log: v.Log, Reason: string(mode), Instructions: instructions, Act: act, At: now, Size: v.Size, Tier: tierFull, ChunkSize: s.chunkSize()}
+	p := &plan{Draft: summary.Draft{ID: tidemark.NewID(now), Log: v.Log, Instructions: instructions}, Reason: string(mode), Act: act, At: now, Size: v.Size, Tier: tierFull, ChunkSize: s.chunkSize()}
 	p.Last = lastOf(v.Items, act.Edits)
 	s.inherit(p, old, v)
 	if err := s.step(ctx, r, stateCalling, p.insertStmt(s.Key)); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/archive"
 	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/summary"
 )
 
 // TestCannotCompact: a compaction that did not happen ends a turn only where the call cannot be made without it, or where
@@ -224,8 +225,8 @@ func TestDroppedPlan(t *testing.T) {
 	if err := r.dropPlan(t.Context(), x, nil); err != nil {
 		t.Error(err)
 	}
-	p := &plan{ID: "p", Log: x.Log, Act: compaction.Act{Summarize: -1}, Usage: tidemark.Usage{Input: 5, Output: 2}}
-	q := &plan{ID: "q", Log: "log", Act: p.Act}
+	p := &plan{Draft: summary.Draft{ID: "p", Log: x.Log, Usage: tidemark.Usage{Input: 5, Output: 2}}, Act: compaction.Act{Summarize: -1}}
+	q := &plan{Draft: summary.Draft{ID: "q", Log: "log"}, Act: p.Act}
 	r.runs(p.insertStmt(r.Key), q.insertStmt("agent:main:aunt"))
 	if err := r.dropPlan(t.Context(), &run{ID: x.ID, Log: x.Log, State: stateCalling, owner: "another"}, p); !errors.Is(err, tidemark.ErrConflict) || !strings.Contains(err.Error(), "drop plan p") {
 		t.Errorf("by who has not the run: %v", err)

@@ -276,7 +276,7 @@ func TestWakeTakesUp(t *testing.T) {
 		{"a run", stateDone, `INSERT INTO runs(id, key, log, owner, state, started, updated) SELECT 'r', key, log, '000000000000/x', 'calling', 0, 0 FROM heads`},
 	} {
 		r := newRig(t, Settings{})
-		r.Provider = unwilling{&tidemark.APIError{Class: tidemark.ClassAuth, Message: "no"}}
+		r.asks(unwilling{&tidemark.APIError{Class: tidemark.ClassAuth, Message: "no"}})
 		r.exec(row.sql)
 		if row.name == "a run" {
 			r.isDue("main", dueRun, 0, "") // it took nothing up

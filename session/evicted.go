@@ -13,10 +13,15 @@ import (
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/summary"
 )
 
 // A compaction that asks no model has read nothing, so what persons said in it is read for memories behind the
 // turn: a row for each overlay says of which log, and how far it was read.
+
+// extractDeadline bounds how long a reset, and the person behind it, waits for memories; what is
+// not there by then is owed.
+const extractDeadline = 3 * time.Minute
 
 // evictedStmt makes what an overlay took out of the view due to be read.
 func (s *Session) evictedStmt(log string, overlay tidemark.EntryID) tidemark.Stmt {
@@ -45,7 +50,7 @@ func (s *Session) evictedDue(ctx context.Context, kind, data string) error {
 	}
 	s.Logger.Warn("memories of what left the view", "session", s.Key, "overlay", kind, "err", err)
 	like := kind
-	if passing(err) {
+	if summary.Passing(err) {
 		like = dueEvicted + "%"
 	}
 	return s.putOff(ctx, like, now.Add(cooldowns[len(cooldowns)-1]))
@@ -56,8 +61,8 @@ func (s *Session) putOff(ctx context.Context, like string, at time.Time) error {
 }
 
 // readAllEvicted reads what is due of it, for a reset.
-func (s *Session) readAllEvicted(ctx context.Context) (*plan, error) {
-	all := &plan{}
+func (s *Session) readAllEvicted(ctx context.Context) (*summary.Draft, error) {
+	all := &summary.Draft{}
 	for {
 		rows, err := s.DB.Query(ctx, `SELECT kind, data FROM due WHERE key = ? AND kind LIKE ? ORDER BY kind LIMIT 1`, string(s.Key), dueEvicted+"%")
 		if err != nil || len(rows) == 0 {
@@ -72,11 +77,11 @@ func (s *Session) readAllEvicted(ctx context.Context) (*plan, error) {
 }
 
 // readEvicted asks for the memories of one chunk, and keeps them in the transaction that says how far it was read.
-func (s *Session) readEvicted(ctx context.Context, kind, data string) (*plan, error) {
+func (s *Session) readEvicted(ctx context.Context, kind, data string) (*summary.Draft, error) {
 	log, seq, _ := strings.Cut(data, " ")
 	done, _ := strconv.Atoi(seq)
 	overlay := kind[len(dueEvicted):]
-	p := &plan{ID: overlay, Log: log, Chunk: done}
+	p := &summary.Draft{ID: overlay, Log: log, OnlyMemories: true, Chunk: done}
 	next := tidemark.Stmt{SQL: `DELETE FROM due WHERE key = ? AND kind = ? AND data = ?`, Args: []any{string(s.Key), kind, data}, Want: 1}
 	if s.settings().NoMemories {
 		return p, s.DB.Tx(ctx, []tidemark.Stmt{next})
@@ -91,11 +96,12 @@ func (s *Session) readEvicted(ctx context.Context, kind, data string) (*plan, er
 	}
 	stmts := []tidemark.Stmt{next}
 	if len(chunks) > 0 {
-		err := s.condense(ctx, p, v, chunks[0], true, pieceHalvings)
+		p.Known = s.knownTo(v)
+		err := s.writer.Condense(ctx, p, chunks[0])
 		if err != nil && ctx.Err() != nil {
 			return p, err
 		}
-		if passing(err) {
+		if summary.Passing(err) {
 			return p, errors.Join(err, s.DB.Tx(ctx, []tidemark.Stmt{s.addUsage(p.Usage)}))
 		}
 		if err != nil { // what no model can read is passed over; it stays in the archive
@@ -234,4 +240,51 @@ func (s *Session) evictedAt(ctx context.Context, id tidemark.EntryID) (time.Time
 		return time.Time{}, err
 	}
 	return time.UnixMilli(rows[0].Int(0)), nil
+}
+
+// extraction asks chunk by chunk for memories of the newest part of a view. What was finished is
+// returned with the error.
+func (s *Session) extraction(ctx context.Context, v View) (*summary.Draft, error) {
+	var items []compaction.Item
+	for _, it := range s.unskipped(ctx, v.Items) {
+		if !it.Span() {
+			items = append(items, it)
+		}
+	}
+	p := &summary.Draft{ID: "reset", Log: v.Log, OnlyMemories: true, Known: s.knownTo(v)}
+	for _, chunk := range compaction.Chunks(items, s.chunkSize()) {
+		err := s.writer.Condense(ctx, p, chunk)
+		if summary.Passing(err) || err != nil && ctx.Err() != nil {
+			return p, err
+		}
+		if err != nil { // what no model can read is passed over; it stays in the archive
+			s.Logger.Warn("memories of a chunk", "session", s.Key, "chunk", p.Chunk, "err", err)
+		}
+		p.Chunk++
+	}
+	return p, nil
+}
+
+// extractLater makes the extraction that a reset owes, from the old log.
+func (s *Session) extractLater(ctx context.Context, old string) error {
+	if s.settings().NoMemories {
+		return s.DB.Tx(ctx, []tidemark.Stmt{s.undueStmt(dueExtract + old)})
+	}
+	v, err := s.view(ctx, old)
+	if err != nil {
+		return err
+	}
+	p, err := s.extraction(ctx, v)
+	if err != nil {
+		return errors.Join(err, s.DB.Tx(ctx, []tidemark.Stmt{s.dueStmt(dueExtract+old, s.Runtime.Now().Add(cooldowns[len(cooldowns)-1]), old)}))
+	}
+	stmts := []tidemark.Stmt{s.undueStmt(dueExtract + old)}
+	for _, f := range p.Facts {
+		stmts = append(stmts, s.outboxStmt("facts:"+f.ID, outFacts, f))
+	}
+	if err := s.DB.Tx(ctx, append(stmts, s.addUsage(p.Usage))); err != nil {
+		return fmt.Errorf("store memories: %w", err)
+	}
+	s.report(ctx)
+	return nil
 }

@@ -101,7 +101,7 @@ func TestEvictedIsPutOff(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			r := newRig(t, Settings{})
-			r.Provider = unwilling{&tidemark.APIError{Class: row.fails, Message: "no"}}
+			r.asks(unwilling{&tidemark.APIError{Class: row.fails, Message: "no"}})
 			log := r.current()
 			e := r.person("We decided on oak for the door.")
 			o := r.overlaid(tidemark.Overlay{By: []string{"pointer"}, Edits: []tidemark.Edit{compaction.Marker{Count: 1}.Put(tidemark.Edit{From: e.ID, To: e.ID})}})
@@ -173,7 +173,7 @@ func (p *remembering) Stream(_ context.Context, req tidemark.Request) iter.Seq2[
 // ends the row, under an id that makes them one.
 func TestEvictedIsKept(t *testing.T) {
 	r, p := newRig(t, Settings{}), &remembering{}
-	r.Provider = p
+	r.asks(p)
 	e, other := r.person("We decided on oak for the door."), r.person("A summary has read that the gate is of ash.")
 	o := r.overlaid(tidemark.Overlay{By: []string{"pointer"}, Edits: []tidemark.Edit{compaction.Marker{Count: 1}.Put(tidemark.Edit{From: e.ID, To: e.ID}), {From: other.ID, To: other.ID}}})
 	r.runs(r.evictedStmt(e.Log, o.ID))
@@ -194,7 +194,8 @@ func TestEvictedIsKept(t *testing.T) {
 // of this conversation alone.
 func TestEvictedPieceByPiece(t *testing.T) {
 	r, p := newRig(t, Settings{Window: MinWindow}), &remembering{}
-	r.Provider, r.Session.Agent = p, &listening{}
+	r.asks(p)
+	r.Session.Agent = &listening{}
 	var e []tidemark.Entry
 	for i := range 4 {
 		e = append(e, r.person(fmt.Sprint("piece ", i, strings.Repeat(" of what was said", 150))))

@@ -14,6 +14,7 @@ import (
 	"github.com/tidemark-ai/tidemark/archive"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/summary"
 )
 
 // TestFitLeavesIt: what becomes of a plan that was begun where nothing is to be planned: it is dropped when it is not needed any
@@ -39,7 +40,7 @@ func TestFitLeavesIt(t *testing.T) {
 			if row.rests {
 				r.exec(`UPDATE heads SET cooldown = ? WHERE key = ?`, rigNoon+60_000, string(r.Key))
 			}
-			p := &plan{ID: "p", Log: x.Log, Reason: string(fitAuto), Act: compaction.Act{Summarize: -1, Replaces: row.replace}}
+			p := &plan{Draft: summary.Draft{ID: "p", Log: x.Log}, Reason: string(fitAuto), Act: compaction.Act{Summarize: -1, Replaces: row.replace}}
 			r.runs(p.insertStmt(r.Key))
 			v := spoken(saidBy(tidemark.FromPerson, "hello"))
 			v.Log, v.Size = x.Log, row.size
@@ -157,12 +158,12 @@ func TestInstallRefuses(t *testing.T) {
 	}
 	x := r.working(stateCalling)
 	stub := tidemark.Edit{From: e[4].ID, Block: 1, Blocks: []tidemark.Block{tidemark.Text("a stub")}} // of what the span takes away
-	p := &plan{ID: "p", Log: x.Log, Act: compaction.Act{By: []string{"pointer"}, Summarize: -1, Edits: []tidemark.Edit{{From: e[4].ID, To: e[5].ID}, stub}}}
+	p := &plan{Draft: summary.Draft{ID: "p", Log: x.Log}, Act: compaction.Act{By: []string{"pointer"}, Summarize: -1, Edits: []tidemark.Edit{{From: e[4].ID, To: e[5].ID}, stub}}}
 	r.runs(p.insertStmt(r.Key))
 	if err := r.install(t.Context(), x, v, p, archive.Info{}, compaction.Digest{}); !errors.Is(err, tidemark.ErrInvalid) || !strings.Contains(err.Error(), "overlap") {
 		t.Errorf("it is installed, %v", err)
 	}
-	q := &plan{ID: "q", Log: x.Log, Act: compaction.Act{By: []string{"summary"}, Edits: []tidemark.Edit{{From: e[4].ID, To: e[4].ID}}}}
+	q := &plan{Draft: summary.Draft{ID: "q", Log: x.Log}, Act: compaction.Act{By: []string{"summary"}, Edits: []tidemark.Edit{{From: e[4].ID, To: e[4].ID}}}}
 	r.runs(q.insertStmt(r.Key))
 	err = r.install(t.Context(), x, v, q, archive.Info{}, compaction.Digest{Text: strings.Repeat("a summary of as many words ", 50)})
 	if !errors.Is(err, tidemark.ErrNoGain) || !strings.Contains(err.Error(), "as large as what it replaces") {
@@ -186,7 +187,8 @@ func TestShortAndSummarised(t *testing.T) {
 		if err := r.loadSettings(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		r.Provider, r.Session.Agent = summing{}, &listening{}
+		r.asks(summing{})
+		r.Session.Agent = &listening{}
 		first := r.person("We decided on oak for the door." + strings.Repeat(" and on more of it", 100))
 		r.person(strings.Repeat("all the rest of it ", 1000))
 		v, err := r.View(t.Context())
@@ -195,7 +197,7 @@ func TestShortAndSummarised(t *testing.T) {
 		}
 		x := r.working(stateCalling)
 		edit := compaction.Marker{Count: 1}.Put(tidemark.Edit{From: first.ID, To: first.ID})
-		p := &plan{ID: "p", Log: x.Log, Last: first.Seq, ChunkSize: 1500, Tier: tierFull, At: r.clock.Now(), Act: compaction.Act{By: []string{"x"}, Summarize: row.summarise, Edits: []tidemark.Edit{edit}}}
+		p := &plan{Draft: summary.Draft{ID: "p", Log: x.Log}, Last: first.Seq, ChunkSize: 1500, Tier: tierFull, At: r.clock.Now(), Act: compaction.Act{By: []string{"x"}, Summarize: row.summarise, Edits: []tidemark.Edit{edit}}}
 		r.runs(p.insertStmt(r.Key))
 		if err := r.carryOut(t.Context(), x, v, p, false); err != nil {
 			t.Errorf("%s: %v", row.name, err)
@@ -224,7 +226,7 @@ func TestSummaryOwed(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			r := newRig(t, Settings{})
-			r.Provider = unwilling{&tidemark.APIError{Class: tidemark.ClassAuth, Message: "no"}}
+			r.asks(unwilling{&tidemark.APIError{Class: tidemark.ClassAuth, Message: "no"}})
 			gone := r.person("Another span stands before it.")
 			r.overlaid(tidemark.Overlay{By: []string{"x"}, Edits: []tidemark.Edit{{From: gone.ID, To: gone.ID}}})
 			a, b := r.person("We decided on oak for the door."), r.model("Fine.")
@@ -236,7 +238,7 @@ func TestSummaryOwed(t *testing.T) {
 			x := r.working(stateCalling)
 			own := edit
 			own.Messages, own.Data = nil, nil
-			p := &plan{ID: "p", Log: x.Log, Reason: "kept", ChunkSize: 1000, Tier: tierFull, Act: compaction.Act{By: []string{"summary"}, Edits: []tidemark.Edit{own}, Replaces: o.ID}}
+			p := &plan{Draft: summary.Draft{ID: "p", Log: x.Log}, Reason: "kept", ChunkSize: 1000, Tier: tierFull, Act: compaction.Act{By: []string{"summary"}, Edits: []tidemark.Edit{own}, Replaces: o.ID}}
 			if row.has == "other" {
 				p.Reason, p.Act.Replaces = string(fitAuto), ""
 			}
@@ -270,7 +272,8 @@ func (summing) Stream(context.Context, tidemark.Request) iter.Seq2[tidemark.Delt
 // TestOwedIsWritten: a summary that was owed stands in the place of the extract, is checked as others are, and is owed no more.
 func TestOwedIsWritten(t *testing.T) {
 	r, a := newRig(t, Settings{}), &listening{}
-	r.Provider, r.Session.Agent, r.Session.rooms = summing{}, a, append(r.Session.rooms, &checker{})
+	r.asks(summing{})
+	r.Session.Agent, r.Session.rooms = a, append(r.Session.rooms, &checker{})
 	checks := 0
 	r.Observe = func(n Notice) {
 		if n.Type == NoticeChecked {
@@ -375,7 +378,8 @@ func TestFitWithoutAModel(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			r, c := newRig(t, Settings{Window: 6000, Reserve: 1500, Keep: 1200}), &compactor{}
-			r.Provider, r.Session.rooms = unwilling{&tidemark.APIError{Class: tidemark.ClassAuth, Message: "no"}}, append(r.Session.rooms, c, &checker{})
+			r.asks(unwilling{&tidemark.APIError{Class: tidemark.ClassAuth, Message: "no"}})
+			r.Session.rooms = append(r.Session.rooms, c, &checker{})
 			for i := range 8 {
 				r.person(fmt.Sprint("We decided on oak for door ", i, strings.Repeat(" and on more of it", 100)))
 				r.model("ok")

@@ -336,7 +336,8 @@ func TestParkedIsTold(t *testing.T) {
 // TestParkedGoesOn: a call that was decided while its run was still in work runs, and the run with it.
 func TestParkedGoesOn(t *testing.T) {
 	r, g, _ := tooled(t)
-	r.Session.Agent, r.Provider = &keeping{files: "what it gave"}, unwilling{&tidemark.APIError{Class: tidemark.ClassAuth, Message: "no"}}
+	r.Session.Agent = &keeping{files: "what it gave"}
+	r.asks(unwilling{&tidemark.APIError{Class: tidemark.ClassAuth, Message: "no"}})
 	g.said = map[int]room.Ruling{0: {}}
 	x := r.working(stateTools)
 	r.exec(`INSERT INTO calls(run, round, n, id, call, idempotent, state) VALUES(?, 0, 0, 'c0', '{"type":"tool_use","id":"c0","name":"look","input":{}}', 0, 'registered')`, x.ID)

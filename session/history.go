@@ -9,10 +9,12 @@ import (
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/archive"
 	"github.com/tidemark-ai/tidemark/blocks"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/clip"
+	"github.com/tidemark-ai/tidemark/parts"
 	"github.com/tidemark-ai/tidemark/room"
 )
 
@@ -228,4 +230,16 @@ func (s *Session) Undo(ctx context.Context, overlay tidemark.EntryID) (changed b
 	}
 	s.setAlarm(ctx)
 	return true, nil
+}
+
+// partPorts are what the keeper of archives is given.
+func partPorts(s *Session) parts.Ports {
+	return parts.Ports{Key: s.Key, DB: s.DB, Blobs: s.Blobs, Runtime: s.Runtime, Log: s.log, Lineage: &s.lineage, Messages: s.messages,
+		Tell: func(i archive.Info) tidemark.Stmt { return s.outboxStmt("archive:"+i.Key, outArchive, i) },
+		BaseArchived: func(ctx context.Context, log string) (int64, error) {
+			if b, ok := Room[room.Brancher](s); ok {
+				return b.BaseArchived(ctx, log)
+			}
+			return 0, nil
+		}}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/host"
+	"github.com/tidemark-ai/tidemark/summary"
 )
 
 // ofEntries are the positions of entries.
@@ -270,7 +271,7 @@ func TestUndoIsOfTheSession(t *testing.T) {
 	theirs := tidemark.EntryID(stmts[0].Args[0].(string))
 	said := r.person("two")
 	for _, s := range []*Session{r.Session, aunt} {
-		done, p := &plan{ID: "done " + string(s.Key), Log: "log", Act: compaction.Act{Summarize: -1}}, &plan{ID: "plan of " + string(s.Key), Log: "log", Act: compaction.Act{Summarize: -1}}
+		done, p := &plan{Draft: summary.Draft{ID: "done " + string(s.Key), Log: "log"}, Act: compaction.Act{Summarize: -1}}, &plan{Draft: summary.Draft{ID: "plan of " + string(s.Key), Log: "log"}, Act: compaction.Act{Summarize: -1}}
 		r.runs(done.insertStmt(s.Key), done.doneStmt(), p.insertStmt(s.Key))
 	}
 	r.exec(`UPDATE heads SET prompt = 'p'`)

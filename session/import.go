@@ -241,10 +241,14 @@ func (s *Session) importResult(ctx context.Context, r *run, skipped int) (Import
 	if err != nil {
 		return ImportResult{}, err
 	}
-	rows, err := s.DB.Query(ctx, `SELECT (SELECT count(*) FROM entries WHERE log = ?), (SELECT count(*) FROM parts WHERE log = ?), (SELECT count(*) FROM entries WHERE log = ? AND kind = 'message') LIMIT 1`, r.Log, r.Log, r.Log)
+	archived, err := s.parts.List(ctx, r.Log)
+	if err != nil {
+		return ImportResult{}, err
+	}
+	rows, err := s.DB.Query(ctx, `SELECT count(*), count(*) FILTER (WHERE kind = 'message') FROM entries WHERE log = ? LIMIT 1`, r.Log)
 	if err != nil {
 		return ImportResult{}, fmt.Errorf("count entries: %w", err)
 	}
-	return ImportResult{Messages: int(rows[0].Int(2)), Entries: int(rows[0].Int(0)), Compactions: h.Compactions, ArchivedParts: int(rows[0].Int(1)),
+	return ImportResult{Messages: int(rows[0].Int(1)), Entries: int(rows[0].Int(0)), Compactions: h.Compactions, ArchivedParts: len(archived),
 		ContextTokens: v.Size, Window: s.settings().Window, Limit: s.Budget().Limit(), Skipped: skipped}, nil
 }

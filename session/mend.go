@@ -11,7 +11,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/mend"
-	"github.com/tidemark-ai/tidemark/room"
+	"github.com/tidemark-ai/tidemark/refusal"
 )
 
 // Bounds of mending.
@@ -46,7 +46,7 @@ func (s *Session) mend(ctx context.Context, r *run, v View, refused tidemark.API
 	if r.begun && !slices.ContainsFunc(p.parts, func(q mend.Part) bool { return q.Left }) {
 		return false, nil, nil // it broke off in an answer, for the first time
 	}
-	if large := mend.TooManyBytes(refused); large && p.bytes() > leastBytes {
+	if large := refusal.TooManyBytes(refused); large && p.bytes() > leastBytes {
 		verdict, err = mend.Large(p.parts, ask)
 	} else {
 		verdict, found, err = mend.Find(p.parts, mend.Answer{Named: named, Vague: vague}, ask)
@@ -73,10 +73,10 @@ func (s *Session) mend(ctx context.Context, r *run, v View, refused tidemark.API
 	}
 	out := pick(p.parts, found)
 	switch {
-	case verdict == mend.Size && mend.OverTokens(p.last):
+	case verdict == mend.Size && refusal.OverTokens(p.last):
 		return false, &p.last, nil
 	case verdict == mend.Size:
-		r.trial.sized, r.trial.bytes = &refused, mend.TooManyBytes(refused)
+		r.trial.sized, r.trial.bytes = &refused, refusal.TooManyBytes(refused)
 		return false, &refused, nil
 	case len(out) == 1 && out[0].Reply:
 		s.mostReply.Store(int64(max(cmp.Or(s.request(v).MaxTokens, compaction.UsualReply)/2, leastReply)))
@@ -183,20 +183,20 @@ func (p *probe) send(ctx context.Context, v View, req tidemark.Request) (mend.An
 			return mend.Answer{Taken: true}, nil
 		case ctx.Err() != nil:
 			return mend.Answer{}, context.Cause(ctx)
-		case errors.As(err, &api) && api.Transient() && !mend.Unexplained(*api, p.works) && waits < maxWaits:
+		case errors.As(err, &api) && api.Transient() && !refusal.Unexplained(*api, p.works) && waits < maxWaits:
 			waits++
-			if err := p.s.Runtime.Sleep(ctx, room.Backoff(waits, api.RetryAfter)); err != nil {
+			if err := p.s.Runtime.Sleep(ctx, refusal.Backoff(waits, api.RetryAfter)); err != nil {
 				return mend.Answer{}, err
 			}
 			continue
-		case api == nil || !mend.Unexplained(*api, p.works) && api.Class != tidemark.ClassOverflow:
+		case api == nil || !refusal.Unexplained(*api, p.works) && api.Class != tidemark.ClassOverflow:
 			return mend.Answer{}, err
 		}
-		alike := mend.Alike(*api, p.first)
+		alike := refusal.Alike(*api, p.first)
 		if again || alike {
 			p.last = *api
 			named, vague := p.q.Named(p.parts, req.Messages, api.Place)
-			return mend.Answer{Named: named, Vague: vague, Large: mend.OverTokens(*api), Other: !alike}, nil
+			return mend.Answer{Named: named, Vague: vague, Large: refusal.OverTokens(*api), Other: !alike}, nil
 		}
 		again = true
 	}
@@ -221,7 +221,7 @@ func (s *Session) taken(ctx context.Context, req tidemark.Request, whole bool) e
 // left out until it is another. It returns the overlay, none where no block was taken out.
 func (s *Session) takeOut(ctx context.Context, r *run, v View, api tidemark.APIError, parts []mend.Part, more ...tidemark.Stmt) (overlay tidemark.EntryID, err error) {
 	var lines []string
-	why := mend.Quoted(api.Message)
+	why := refusal.Quoted(api.Message)
 	if edits := mend.Edits(v.View, v.Shown, parts); len(edits) > 0 {
 		var stmts []tidemark.Stmt
 		if overlay, stmts, err = s.overlayStmts(r.Log, tidemark.FromSystem, tidemark.Overlay{By: []string{"session"}, Reason: "refused", Edits: edits}); err != nil {

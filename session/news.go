@@ -18,7 +18,6 @@ import (
 const (
 	newsTokens   tidemark.Tokens = 1000
 	newsDeadline                 = 2 * time.Second // beyond it the turn goes on without
-	maxKnown                     = 12_000          // bytes of what a summariser is told to be known
 	maxNear                      = 8_000           // bytes of what persons said that facts are looked for by
 )
 
@@ -85,43 +84,21 @@ func (s *Session) askNews(ctx context.Context, since memory.Since) (memory.News,
 	return a.News(limited, s.Scope(), since)
 }
 
-// known is what the summariser need not extract again: what memory has, as far as the conversation may see it, and the facts
-// of earlier chunks; the newest within a budget. It is asked for once a plan.
-func (s *Session) known(ctx context.Context, v View, p *plan) string {
-	if s.settings().NoMemories {
-		return ""
-	}
-	if p.known == nil {
-		p.known = s.memories(ctx, v)
-	}
-	lines := p.known
-	for _, x := range p.Facts {
-		for _, f := range x.Facts {
-			lines = append(lines[:len(lines):len(lines)], "- "+f.Text)
+// knownTo returns what tells the lines of memory that the system prompt of a view has and what came since, the conversation's
+// own, too.
+func (s *Session) knownTo(v View) func(ctx context.Context) []string {
+	return func(ctx context.Context) []string {
+		if v.mark == "" {
+			return nil
 		}
-	}
-	from, size := len(lines), 0
-	most := min(maxKnown, int(s.summaryWindow())/5) // some 1/16 of it, in tokens
-	for ; from > 0; from-- {
-		if size += len(lines[from-1]) + 1; size > most {
-			break
+		mark, err := s.markOf(ctx, v)
+		var n memory.News
+		if err == nil {
+			n, err = s.askNews(ctx, memory.Since{Mark: mark, Most: newsTokens})
 		}
+		s.withoutNews(ctx, err)
+		return mark.Memories(v.System, n)
 	}
-	return strings.Join(lines[from:], "\n")
-}
-
-// memories returns the lines of memory that the system prompt of a view has and what came since, the conversation's own, too.
-func (s *Session) memories(ctx context.Context, v View) []string {
-	if v.mark == "" {
-		return []string{}
-	}
-	mark, err := s.markOf(ctx, v)
-	var n memory.News
-	if err == nil {
-		n, err = s.askNews(ctx, memory.Since{Mark: mark, Most: newsTokens})
-	}
-	s.withoutNews(ctx, err)
-	return append([]string{}, mark.Memories(v.System, n)...)
 }
 
 // near returns the facts that are near what persons said in some messages, for the model that draws new ones from them.

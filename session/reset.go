@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/reset"
+	"github.com/tidemark-ai/tidemark/summary"
 )
 
 // Steps of a reset, each keyed by the old log, so that one which was cut off is done again from
@@ -211,7 +211,7 @@ func (s *Session) extract(ctx context.Context, r *run, x *resetting) error {
 			if e != nil {
 				return e
 			}
-			var p *plan
+			var p *summary.Draft
 			p, err = s.extraction(limited, v)
 			x.facts, x.usage = p.Facts, x.usage.Add(p.Usage)
 		}
@@ -235,57 +235,6 @@ func (s *Session) extract(ctx context.Context, r *run, x *resetting) error {
 		return fmt.Errorf("store memories: %w", err)
 	}
 	x.Step = stepMove
-	return nil
-}
-
-// extractDeadline bounds how long a reset, and the person behind it, waits for memories; what is
-// not there by then is owed.
-const extractDeadline = 3 * time.Minute
-
-// extraction asks chunk by chunk for memories of the newest part of a view. What was finished is
-// returned with the error.
-func (s *Session) extraction(ctx context.Context, v View) (*plan, error) {
-	var items []compaction.Item
-	for _, it := range s.unskipped(ctx, v.Items) {
-		if !it.Span() {
-			items = append(items, it)
-		}
-	}
-	p := &plan{ID: "reset", Log: v.Log}
-	for _, chunk := range compaction.Chunks(items, s.chunkSize()) {
-		err := s.condense(ctx, p, v, chunk, true, pieceHalvings)
-		if passing(err) || err != nil && ctx.Err() != nil {
-			return p, err
-		}
-		if err != nil { // what no model can read is passed over; it stays in the archive
-			s.Logger.Warn("memories of a chunk", "session", s.Key, "chunk", p.Chunk, "err", err)
-		}
-		p.Chunk++
-	}
-	return p, nil
-}
-
-// extractLater makes the extraction that a reset owes, from the old log.
-func (s *Session) extractLater(ctx context.Context, old string) error {
-	if s.settings().NoMemories {
-		return s.DB.Tx(ctx, []tidemark.Stmt{s.undueStmt(dueExtract + old)})
-	}
-	v, err := s.view(ctx, old)
-	if err != nil {
-		return err
-	}
-	p, err := s.extraction(ctx, v)
-	if err != nil {
-		return errors.Join(err, s.DB.Tx(ctx, []tidemark.Stmt{s.dueStmt(dueExtract+old, s.Runtime.Now().Add(cooldowns[len(cooldowns)-1]), old)}))
-	}
-	stmts := []tidemark.Stmt{s.undueStmt(dueExtract + old)}
-	for _, f := range p.Facts {
-		stmts = append(stmts, s.outboxStmt("facts:"+f.ID, outFacts, f))
-	}
-	if err := s.DB.Tx(ctx, append(stmts, s.addUsage(p.Usage))); err != nil {
-		return fmt.Errorf("store memories: %w", err)
-	}
-	s.report(ctx)
 	return nil
 }
 

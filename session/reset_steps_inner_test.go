@@ -12,6 +12,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/archive"
 	"github.com/tidemark-ai/tidemark/reset"
+	"github.com/tidemark-ai/tidemark/summary"
 	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
@@ -52,7 +53,7 @@ func TestResetMoves(t *testing.T) {
 	s.spoken(t, 4)
 	s.counted(t, 4)
 	for key, id := range map[tidemark.Key]string{s.Key: "p", "agent:main:twin": "q"} {
-		p := plan{ID: id, Log: old, At: rt.now}
+		p := plan{Draft: summary.Draft{ID: id, Log: old}, At: rt.now}
 		if err := s.DB.Tx(t.Context(), []tidemark.Stmt{p.insertStmt(key), s.dueStmt(dueReset, rt.now, "")}); err != nil {
 			t.Fatal(err)
 		}

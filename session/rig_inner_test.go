@@ -332,3 +332,6 @@ type offering struct{ silent }
 func (offering) Tools(tidemark.Scope) []tidemark.Tool {
 	return []tidemark.Tool{{Name: "look", Description: "look", InputSchema: []byte(`{"type":"object"}`)}}
 }
+
+// asks has another model asked from now on.
+func (r *rig) asks(p tidemark.Provider) { r.Provider, r.writer.Provider = p, p }

@@ -9,13 +9,12 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/archive"
 	"github.com/tidemark-ai/tidemark/blocks"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/memory"
-	"github.com/tidemark-ai/tidemark/parts"
 	"github.com/tidemark-ai/tidemark/recall"
 	"github.com/tidemark-ai/tidemark/room"
+	"github.com/tidemark-ai/tidemark/summary"
 )
 
 // Room returns the first room of a session that is of a type, or has what an interface says.
@@ -294,18 +293,6 @@ func (s *Session) marksOf(ctx context.Context, ids []tidemark.EntryID) (map[tide
 	return nil, nil
 }
 
-// partPorts are what the keeper of archives is given.
-func partPorts(s *Session) parts.Ports {
-	return parts.Ports{Key: s.Key, DB: s.DB, Blobs: s.Blobs, Runtime: s.Runtime, Log: s.log, Lineage: &s.lineage, Messages: s.messages,
-		Tell: func(i archive.Info) tidemark.Stmt { return s.outboxStmt("archive:"+i.Key, outArchive, i) },
-		BaseArchived: func(ctx context.Context, log string) (int64, error) {
-			if b, ok := Room[room.Brancher](s); ok {
-				return b.BaseArchived(ctx, log)
-			}
-			return 0, nil
-		}}
-}
-
 // closeRooms has rooms do what a reset or an import ends.
 func (s *Session) closeRooms(ctx context.Context) {
 	for _, r := range s.rooms {
@@ -489,4 +476,17 @@ func (s *Session) advised(r *run, v View) View {
 	}
 	v.Pack = text
 	return v
+}
+
+// writerPorts are what the writer of summaries is given.
+func writerPorts(s *Session) summary.Ports {
+	return summary.Ports{Scope: s.Scope(), Provider: s.Provider, Runtime: s.Runtime, Learn: s.windows.Learn, Near: s.near, Findable: s.unskipped,
+		Failures: func(ctx context.Context) (int, error) {
+			h, err := s.head(ctx)
+			return h.Failures, err
+		},
+		Settings: func() summary.Settings {
+			now, model := s.settings(), s.summaryModel()
+			return summary.Settings{Model: model, Own: model == now.Model, Window: s.windows.Of(model, now.set).Tokens, NoMemories: now.NoMemories}
+		}}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/recall"
 	"github.com/tidemark-ai/tidemark/room"
+	"github.com/tidemark-ai/tidemark/summary"
 )
 
 // diary notes what it is asked and told.
@@ -136,8 +137,8 @@ func TestRoomsTakePart(t *testing.T) {
 	}
 	s.toldRooms(ctx)
 	s.closeRooms(ctx)
-	s.tellRooms(ctx, &plan{Log: "log", edits: make([]tidemark.Edit, 2)})
-	s.tellRooms(ctx, &plan{Log: "log", edits: make([]tidemark.Edit, 3), overlay: "o"})
+	s.tellRooms(ctx, &plan{Draft: summary.Draft{Log: "log"}, edits: make([]tidemark.Edit, 2)})
+	s.tellRooms(ctx, &plan{Draft: summary.Draft{Log: "log"}, edits: make([]tidemark.Edit, 3), overlay: "o"})
 	s.noteRecall(ctx, ByPerson, recall.Nothing, "e")
 	said("outcome r log 2 2 done", "told", "closed", "compacted log 3", fmt.Sprintf("recalled person %v e", recall.Nothing))
 	if len(told) != 1 || told[0].Type != NoticeRecalled || told[0].Text != ByPerson || told[0].Verdict != recall.Nothing {

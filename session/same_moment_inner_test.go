@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/room"
 	"github.com/tidemark-ai/tidemark/room/selfcheck"
+	"github.com/tidemark-ai/tidemark/summary"
 	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
@@ -98,7 +98,7 @@ func TestCheckCannotBeMade(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.log.DB = broken{s.DB, c.fails}
-		p := &plan{Log: r.Log, overlay: "o", edits: []tidemark.Edit{{From: "i0", To: "i1"}}}
+		p := &plan{Draft: summary.Draft{Log: r.Log}, overlay: "o", edits: []tidemark.Edit{{From: "i0", To: "i1"}}}
 		if got, err := s.checked(t.Context(), r, p, v); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) || p.overlay != "o" || len(got.Items) != 4 {
 			t.Errorf("%v: %v, the view has %d messages", c.fails, err, len(got.Items))
 		}
@@ -129,54 +129,6 @@ func TestStopIsOfARun(t *testing.T) {
 	}
 	if err != nil || ended != 1 || len(rt.later) != 0 || s.reads(t, `SELECT state, run FROM inputs WHERE key = ? AND id = 'm' LIMIT 1`, string(s.Key)) != "taken r" {
 		t.Errorf("the owner ends it %d times, %v", ended, err)
-	}
-}
-
-// TestChunkIsHalvedForADoubt: words that nobody knows may be for the size of a chunk: where it is large it is asked for in halves, at
-// once, or for an outage only when it was put off before.
-func TestChunkIsHalvedForADoubt(t *testing.T) {
-	bad := tidemark.APIError{Class: tidemark.ClassBadRequest, Status: 400, Message: "no"}
-	down := tidemark.APIError{Class: tidemark.ClassOverloaded, Status: 500, Message: "oops"}
-	for _, c := range []struct {
-		name     string
-		api      tidemark.APIError
-		words    int // of each of two messages
-		failures int
-		halved   bool
-	}{
-		{"large", bad, 800, 0, true},
-		{"small", bad, 400, 0, false},
-		{"an outage", down, 800, 0, false},
-		{"an outage that lasts", down, 800, 1, true},
-		{"a small one in an outage that lasts", down, 400, 1, false},
-	} {
-		most := 0
-		m := &played{}
-		m.play = func(req tidemark.Request) (tidemark.Message, error) {
-			n := strings.Count(req.Messages[0].PlainText(), "walnut")
-			if most = max(most, n); n == most {
-				return tidemark.Message{}, &c.api
-			}
-			return summarizes(req)
-		}
-		s, _ := plain(t, Config{Provider: m, Settings: Settings{Window: 100_000}})
-		s.does(t, `UPDATE heads SET failures = ? WHERE key = ?`, c.failures, string(s.Key))
-		v := talk(s.current(t), 2)
-		for i := range v.Items {
-			v.Items[i].Message = tidemark.NewText(v.Items[i].Message.Role, fmt.Sprintf("of room %d: ", i)+strings.Repeat("walnut ", c.words))
-		}
-		size := tidemark.EstimateText(compaction.Transcribe(v.Items))
-		if (size > MinWindow/2) != (c.words == 800) {
-			t.Fatalf("%s: it has %d tokens", c.name, size)
-		}
-		_ = s.condense(t.Context(), &plan{ID: "p", Log: v.Log, Reason: string(fitAuto)}, v, v.Items, true, pieceHalvings)
-		asked := map[int]bool{}
-		for _, req := range m.calls {
-			asked[strings.Count(req.Messages[0].PlainText(), "walnut")] = true
-		}
-		if (len(asked) > 1) != c.halved {
-			t.Errorf("%s: asked for pieces of %v words", c.name, asked)
-		}
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/host/hosttest"
 	"github.com/tidemark-ai/tidemark/room"
+	"github.com/tidemark-ai/tidemark/summary"
 )
 
 // checker is a room that finds what it is told to, and notes what it is asked.
@@ -93,7 +94,7 @@ func TestLiftUnsound(t *testing.T) {
 	r := s.begun(t, "r", stateCalling)
 	c := &checker{}
 	s.rooms = append(s.rooms, c)
-	p := &plan{Log: r.Log, Size: 77, overlay: "over", edits: []tidemark.Edit{{From: "i0", To: "i3"}}}
+	p := &plan{Draft: summary.Draft{Log: r.Log}, Size: 77, overlay: "over", edits: []tidemark.Edit{{From: "i0", To: "i3"}}}
 	s.does(t, `UPDATE heads SET prompt = 'frozen' WHERE key = ?`, string(s.Key))
 	found := room.Checked{Overlay: "over", Checks: 3, Violations: []string{"a", "b"}}
 	noted, err := c.LiftedStmts(t.Context(), room.Acted{Overlay: "over"}, found)
@@ -151,13 +152,13 @@ func TestChecked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &plan{Log: r.Log, overlay: "over", edits: []tidemark.Edit{marked("i0", "i3", 4, 400)}}
+	p := &plan{Draft: summary.Draft{Log: r.Log}, overlay: "over", edits: []tidemark.Edit{marked("i0", "i3", 4, 400)}}
 	if _, err := s.checked(t.Context(), r, p, v); err != nil || len(told) > 0 {
 		t.Errorf("no room: %v, told %+v", err, told)
 	}
 	c := &checker{found: room.Checked{Checks: 6}}
 	s.rooms = append(s.rooms, c)
-	if _, err := s.checked(t.Context(), r, &plan{Log: r.Log}, v); err != nil || len(told) > 0 {
+	if _, err := s.checked(t.Context(), r, &plan{Draft: summary.Draft{Log: r.Log}}, v); err != nil || len(told) > 0 {
 		t.Errorf("no overlay: %v, told %+v", err, told)
 	}
 	if _, err := s.checked(t.Context(), r, p, v); err != nil || len(told) != 1 || told[0].Type != NoticeChecked || told[0].Run != "r" || told[0].Checked.Overlay != "over" || told[0].Checked.Checks != 6 {

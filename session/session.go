@@ -20,7 +20,6 @@ import (
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/memory"
-	"github.com/tidemark-ai/tidemark/parts"
 	"github.com/tidemark-ai/tidemark/recall"
 	"github.com/tidemark-ai/tidemark/reset"
 	"github.com/tidemark-ai/tidemark/room"
@@ -132,8 +131,6 @@ type Session struct {
 
 	made room.Made // which optional tables are there
 
-	parts parts.Keeper // the archives of its logs
-
 	running   // the turn in work
 	windowing // of its models
 	reading   // of what was said
@@ -162,7 +159,7 @@ func Open(life context.Context, c Config) (*Session, error) {
 	s.hub.observe = c.Observe
 	s.windows.Ports = windowPorts(s)
 	s.lineage.Key, s.lineage.DB, s.lineage.Log = c.Key, c.DB, log
-	s.parts.Ports = partPorts(s)
+	s.parts.Ports, s.writer.Ports = partPorts(s), writerPorts(s)
 	for _, r := range c.Rooms {
 		made := r(s.ports())
 		s.rooms = append(s.rooms, made)

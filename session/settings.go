@@ -140,3 +140,10 @@ func (s *Session) loadSettings(ctx context.Context) error {
 	}
 	return nil
 }
+
+func (s *Session) summaryModel() string {
+	if s.settings().SummaryModel != "" {
+		return s.settings().SummaryModel
+	}
+	return s.settings().Model
+}

@@ -5,16 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/memory"
-	"github.com/tidemark-ai/tidemark/mend"
 	"github.com/tidemark-ai/tidemark/room"
+	"github.com/tidemark-ai/tidemark/summary"
 )
 
 // Tiers of a summary, worst last.
@@ -26,25 +24,18 @@ const (
 
 // plan is a compaction in work, as it stands on disk.
 type plan struct {
-	ID           string
-	Log          string
-	Reason       string
-	Instructions string
-	Act          compaction.Act
-	At           time.Time // when it was made
-	Last         int64     // newest position that leaves the view
-	Size         tidemark.Tokens
-	Chunk        int             // chunks that are finished
-	ChunkSize    tidemark.Tokens // at which they were cut; the window may change meanwhile
-	Rolling      string
-	Tier         string
-	Why          string // of a tier that is not full
-	Facts        []tidemark.Extraction
-	Usage        tidemark.Usage
-	overlay      tidemark.EntryID // that was installed in this life, and what it did
-	edits        []tidemark.Edit
-	known        []string // what memory had when it was asked for in this life; nil before
-	Owed         bool     // an extract stands in for what the model could not be asked
+	summary.Draft
+	Reason    string
+	Act       compaction.Act
+	At        time.Time // when it was made
+	Last      int64     // newest position that leaves the view
+	Size      tidemark.Tokens
+	ChunkSize tidemark.Tokens // at which they were cut; the window may change meanwhile
+	Tier      string
+	Why       string           // of a tier that is not full
+	overlay   tidemark.EntryID // that was installed in this life, and what it did
+	edits     []tidemark.Edit
+	Owed      bool // an extract stands in for what the model could not be asked
 }
 
 // storedAct is a compaction.Act with the flag that Edit does not encode.
@@ -120,8 +111,8 @@ func (s *Session) openPlan(ctx context.Context, log string) (*plan, error) {
 		return nil, nil
 	}
 	r := rows[0]
-	p := &plan{ID: r.Text(0), Log: r.Text(1), Reason: r.Text(2), Instructions: r.Text(3), At: time.UnixMilli(r.Int(5)), Last: r.Int(6),
-		Size: tidemark.Tokens(r.Int(7)), Chunk: int(r.Int(8)), Rolling: r.Text(9), Tier: r.Text(10), Owed: r.Int(13) != 0, ChunkSize: tidemark.Tokens(r.Int(14)), Why: r.Text(15)}
+	p := &plan{Draft: summary.Draft{ID: r.Text(0), Log: r.Text(1), Instructions: r.Text(3), Chunk: int(r.Int(8)), Rolling: r.Text(9)},
+		Reason: r.Text(2), At: time.UnixMilli(r.Int(5)), Last: r.Int(6), Size: tidemark.Tokens(r.Int(7)), Tier: r.Text(10), Owed: r.Int(13) != 0, ChunkSize: tidemark.Tokens(r.Int(14)), Why: r.Text(15)}
 	if p.Log != log {
 		return nil, s.DB.Tx(ctx, []tidemark.Stmt{{SQL: `UPDATE plans SET state = 'dropped' WHERE id = ?`, Args: []any{p.ID}}})
 	}
@@ -132,9 +123,6 @@ func (s *Session) openPlan(ctx context.Context, log string) (*plan, error) {
 	p.Act = compaction.Act(act)
 	return p, nil
 }
-
-// summaryDeadline bounds one call of the summariser.
-const summaryDeadline = 5 * time.Minute
 
 // summaryBudget is the most tokens that a summary message may take: an eighth of the window, and a
 // quarter of what system prompt and tools leave, since half of that is kept word for word.
@@ -147,17 +135,18 @@ func (s *Session) summaryBudget(v View) tidemark.Tokens {
 // tier 2 notes a chunk that the model cannot take; tier 3 extracts. A failure that may pass puts
 // the compaction off, with what is finished kept, unless the next call would not fit.
 func (s *Session) summarizeChunk(ctx context.Context, r *run, v View, p *plan, items []compaction.Item, hard bool) error {
-	err := s.condense(ctx, p, v, items, false, pieceHalvings)
+	p.Known, p.Again = s.knownTo(v), p.Reason == string(fitAgain)
+	err := s.writer.Condense(ctx, &p.Draft, items)
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case !hard && passing(err):
+	case !hard && summary.Passing(err):
 		return errors.Join(err, s.postpone(ctx, r, p, v, err))
 	default:
-		p.Owed, p.Why = p.Owed || passing(err), noSummary(err)
+		p.Owed, p.Why = p.Owed || summary.Passing(err), noSummary(err)
 		s.Logger.Warn("summary of a chunk failed", "session", s.Key, "chunk", p.Chunk, "err", err)
-		if tokens := tidemark.EstimateText(compaction.Transcribe(items)); tokens > s.settings().Window/2 || overflowed(err) {
+		if tokens := tidemark.EstimateText(compaction.Transcribe(items)); tokens > s.settings().Window/2 || summary.TooLarge(err) {
 			p.Rolling = join(p.Rolling, compaction.OversizeNote(tokens))
 			p.Tier = worse(p.Tier, tierPartial)
 		} else {
@@ -173,54 +162,6 @@ func (s *Session) summarizeChunk(ctx context.Context, r *run, v View, p *plan, i
 	return nil
 }
 
-// How often a chunk that is too large for the model of summaries is halved: its window may be a small part of that of the
-// conversation. Where that is only a doubt, since a server has the same words for an outage, it is tried a few times.
-const (
-	pieceHalvings  = 8
-	outageHalvings = 3
-)
-
-// condense asks for the summary of a chunk, or for its memories only, and for its halves one after the other where the
-// model takes no more.
-func (s *Session) condense(ctx context.Context, p *plan, v View, items []compaction.Item, onlyMemories bool, halvings int) error {
-	near := s.near(ctx, items)
-	w, err := s.askSummary(ctx, p, v, items, onlyMemories, memory.List(near))
-	if err == nil {
-		if !onlyMemories {
-			p.Rolling = w.Summary
-		}
-		s.addFacts(p, s.unskipped(ctx, items), w.Memories, near)
-		return nil
-	}
-	size := tidemark.EstimateText(compaction.Transcribe(items))
-	var api *tidemark.APIError
-	doubted := errors.As(err, &api) && mend.Unexplained(*api, false) && size > MinWindow/2
-	if doubted && api.Transient() { // an outage, unless it lasts
-		n, err := s.putOffs(ctx, p)
-		if err != nil {
-			return err
-		}
-		doubted, halvings = n > 0, min(halvings, outageHalvings)
-	}
-	if !overflowed(err) && !doubted || halvings == 0 {
-		return err
-	}
-	was := *p
-	for _, half := range compaction.Halves(items) {
-		if len(half) == 0 {
-			return err
-		}
-		if e := s.condense(ctx, p, v, half, onlyMemories, halvings-1); e != nil {
-			if used := p.Usage; !onlyMemories { // the summary of a part of a chunk is none
-				*p = was
-				p.Usage = used
-			}
-			return e
-		}
-	}
-	return nil // a refusal in other words teaches nothing: it may have been an outage
-}
-
 // maxFailure is how many bytes of a failure are told.
 const maxFailure = 200
 
@@ -229,17 +170,10 @@ func noSummary(err error) string {
 	switch {
 	case errors.Is(err, tidemark.ErrInvalid):
 		return "the model's answer could not be used: " + clip.Line(err.Error(), maxFailure)
-	case overflowed(err):
+	case summary.TooLarge(err):
 		return "it is too large for the model of summaries"
 	}
 	return clip.Line(Explain(err), maxFailure)
-}
-
-// passing reports a failure that is not the fault of what was asked: the provider is down, busy or
-// refuses the key.
-func passing(err error) bool {
-	var api *tidemark.APIError
-	return errors.As(err, &api) && (api.Transient() || api.Class == tidemark.ClassAuth)
 }
 
 func join(a, b string) string {
@@ -256,119 +190,9 @@ func worse(a, b string) string {
 	return b
 }
 
-// summaryTries is how often a summary is asked for before its failure counts, badSummaries how many answers may be none.
-const (
-	summaryTries = 3
-	badSummaries = 2
-)
-
-// askSummary asks for the summary or the memories of some items. An answer that cannot be read
-// strictly is asked for again; an oversized chunk is not sent at all.
-func (s *Session) askSummary(ctx context.Context, p *plan, v View, items []compaction.Item, onlyMemories bool, near string) (compaction.Written, error) {
-	window := s.summaryWindow()
-	ask := compaction.Ask{Model: s.summaryModel(), Previous: compaction.Bound(p.Rolling, window/8), Memories: s.known(ctx, v, p), Instructions: p.Instructions,
-		Items: items, OnlyMemories: onlyMemories, NoMemories: s.settings().NoMemories, Near: near}
-	req := compaction.Prompt(ask)
-	req.MaxTokens = min(compaction.SummaryTokens, max(window/8, 400))
-	size := tidemark.Estimate(req.Messages[0])
-	if size > window/2 {
-		return compaction.Written{}, &tidemark.APIError{Class: tidemark.ClassOverflow, Message: "the chunk exceeds half of the window"}
-	}
-	var last error
-	for try, bad := 1, 0; try <= summaryTries; try++ {
-		reply, err := s.complete(ctx, req)
-		p.Usage = p.Usage.Add(reply.Call.Usage)
-		if err == nil {
-			w, perr := compaction.Read(reply, ask)
-			if perr == nil {
-				return w, nil
-			}
-			last = perr
-			if bad++; bad == badSummaries {
-				break
-			}
-			req.Messages = compaction.AskAgain(req, perr)
-			continue
-		}
-		last = err
-		var api *tidemark.APIError
-		if ctx.Err() == nil && errors.As(err, &api) && api.Class == tidemark.ClassRefusal { // without a word; another try may have some
-			if bad++; bad == badSummaries {
-				break
-			}
-			continue
-		}
-		if ctx.Err() != nil || !errors.As(err, &api) || !api.Transient() {
-			return compaction.Written{}, errors.Join(err, s.summaryRefused(ctx, size, err))
-		}
-		if try < summaryTries {
-			if err := s.Runtime.Sleep(ctx, room.Backoff(try, api.RetryAfter)); err != nil {
-				return compaction.Written{}, err
-			}
-		}
-	}
-	return compaction.Written{}, last
-}
-
-// summaryRefused takes up what a refusal says of the window of the model of summaries.
-func (s *Session) summaryRefused(ctx context.Context, size tidemark.Tokens, refused error) error {
-	var api *tidemark.APIError
-	switch {
-	case !errors.As(refused, &api) || !mend.OverTokens(*api):
-		return nil // bytes that are too many say nothing of tokens
-	case api.Limit > 0:
-		return s.windows.Learn(ctx, s.summaryModel(), api.Limit, tidemark.WindowRefused)
-	}
-	if s.summaryModel() == s.settings().Model {
-		return nil // a smaller piece is asked for; the window of all conversations is halved where a turn shows it
-	}
-	return s.windows.Learn(ctx, s.summaryModel(), min(size, s.summaryWindow()), tidemark.WindowHalved) // what is sent is at most half of it
-}
-
-// complete makes one bounded call of the summariser.
-func (s *Session) complete(ctx context.Context, req tidemark.Request) (tidemark.Reply, error) {
-	limited, stop := s.Runtime.WithTimeout(ctx, summaryDeadline)
-	defer stop()
-	reply, err := tidemark.Complete(limited, s.Provider, req)
-	if err != nil && limited.Err() != nil && ctx.Err() == nil {
-		return reply, &tidemark.APIError{Class: tidemark.ClassNetwork, Message: fmt.Sprintf("no summary within %s", summaryDeadline)}
-	}
-	return reply, err
-}
-
-func (s *Session) summaryModel() string {
-	if s.settings().SummaryModel != "" {
-		return s.settings().SummaryModel
-	}
-	return s.settings().Model
-}
-
-// addFacts keeps what a chunk gave to remember, under an id that makes storing it twice one act.
-func (s *Session) addFacts(p *plan, items []compaction.Item, lines []string, near []memory.Known) {
-	if s.settings().NoMemories || len(lines) == 0 || len(items) == 0 {
-		return
-	}
-	id := fmt.Sprintf("%s/%s/%d", p.Log, p.ID, p.Chunk)
-	if n := len(p.Facts); n > 0 && strings.HasPrefix(p.Facts[n-1].ID, id) { // of another half of it
-		id = fmt.Sprintf("%s.%d", id, n)
-	}
-	x := tidemark.Extraction{ID: id, Session: p.Log, Scope: s.Scope(), At: s.Runtime.Now()}
-	if len(near) == 0 {
-		for _, l := range lines {
-			x.Facts = append(x.Facts, tidemark.Fact{Text: l})
-		}
-	} else if x.Facts = memory.Decide(lines, near); len(x.Facts) == 0 {
-		return
-	}
-	for i := range x.Facts {
-		x.Facts[i].Sources = []tidemark.EntryID{items[0].From, items[len(items)-1].To}
-	}
-	p.Facts = append(p.Facts, x)
-}
-
 // chunkSize is how much is summarised at a time: a quarter of the window, as in the reference.
 func (s *Session) chunkSize() tidemark.Tokens {
-	return max(min(s.settings().Window, s.summaryWindow())/4, 1)
+	return max(min(s.settings().Window, s.writer.Settings().Window)/4, 1)
 }
 
 // pauseStmt does the same with other statements.

@@ -12,6 +12,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/memory"
+	"github.com/tidemark-ai/tidemark/summary"
 )
 
 // TestSummarizeChunk: what becomes of a chunk: the model's words, or an extract, or a note of its size, each stored before the
@@ -51,7 +52,7 @@ func TestSummarizeChunk(t *testing.T) {
 		s, rt := plain(t, Config{Provider: m, Settings: Settings{Window: 100_000}})
 		r := s.begun(t, "r", stateCalling)
 		v := talk(r.Log, 4)
-		p := &plan{ID: "p", Log: r.Log, Reason: string(fitAuto), Act: spanOf(0, 3), At: rt.now, Rolling: "so far", Tier: c.tier, ChunkSize: 1000, Owed: c.owed}
+		p := &plan{Draft: summary.Draft{ID: "p", Log: r.Log, Rolling: "so far"}, Reason: string(fitAuto), Act: spanOf(0, 3), At: rt.now, Tier: c.tier, ChunkSize: 1000, Owed: c.owed}
 		if err := s.DB.Tx(t.Context(), []tidemark.Stmt{p.insertStmt(s.Key)}); err != nil {
 			t.Fatal(err)
 		}
@@ -88,7 +89,7 @@ func TestPostpone(t *testing.T) {
 	}{{0, fitAuto, cooldowns[0], true}, {0, fitManual, cooldowns[0], false}, {1, fitAuto, cooldowns[1], false}, {2, fitAuto, cooldowns[2], false}, {3, fitAuto, cooldowns[len(cooldowns)-1], false}, {9, fitAuto, cooldowns[len(cooldowns)-1], false}} {
 		s, rt := plain(t, Config{Settings: Settings{Window: 100_000, Zone: time.FixedZone("CET", 3600)}})
 		r := s.begun(t, "r", stateCalling)
-		p := &plan{ID: "p", Log: r.Log, Reason: string(c.reason), At: rt.now}
+		p := &plan{Draft: summary.Draft{ID: "p", Log: r.Log}, Reason: string(c.reason), At: rt.now}
 		if err := s.DB.Tx(t.Context(), []tidemark.Stmt{p.insertStmt(s.Key)}); err != nil {
 			t.Fatal(err)
 		}
@@ -113,49 +114,6 @@ func TestPostpone(t *testing.T) {
 			if n, err := s.putOffs(t.Context(), p); n != k.want || err != nil {
 				t.Errorf("put off %d times, %v; want %d", n, err, k.want)
 			}
-		}
-	}
-}
-
-// TestCondenseHalves: a chunk that is too large for the model of summaries is asked for in halves, down to what it takes. Where
-// one of them fails for something else the chunk is as it was, but for what it cost; memories of a part are kept.
-func TestCondenseHalves(t *testing.T) {
-	odd := &tidemark.APIError{Class: tidemark.ClassBadRequest, Status: 400, Param: "temperature", Message: "odd"}
-	for _, c := range []struct {
-		name     string
-		memories bool
-		halvings int
-		bad      string // what fails for something else
-		calls    int    // that are answered
-		facts    int
-		rolling  bool
-		fails    bool
-	}{
-		{"whole", false, 8, "", 2, 2, true, false},
-		{"no halvings are left", false, 0, "", 0, 0, false, true},
-		{"one half is odd", false, 8, "room 3", 1, 0, false, true},
-		{"memories, and one half is odd", true, 8, "room 3", 1, 1, false, true},
-	} {
-		answered := 0
-		m := &played{usage: tidemark.Usage{Input: 3}}
-		m.play = func(req tidemark.Request) (tidemark.Message, error) {
-			prompt := req.Messages[0].PlainText()
-			_, prompt, _ = strings.Cut(prompt, "<conversation>")
-			switch {
-			case strings.Count(prompt, "planks of room") > 2:
-				return tidemark.Message{}, &tidemark.APIError{Class: tidemark.ClassOverflow, Status: 413}
-			case c.bad != "" && strings.Contains(prompt, c.bad):
-				return tidemark.Message{}, odd
-			}
-			answered++
-			return summarizes(req)
-		}
-		s, _ := plain(t, Config{Provider: m, Settings: Settings{Window: 100_000}})
-		v := talk(s.current(t), 4)
-		p := &plan{ID: "p", Log: v.Log}
-		err := s.condense(t.Context(), p, v, v.Items, c.memories, c.halvings)
-		if (err != nil) != c.fails || answered != c.calls || len(p.Facts) != c.facts || (p.Rolling != "") != c.rolling || p.Usage.Input != tidemark.Tokens(3*answered) {
-			t.Errorf("%s: %v, %d answered, facts %+v, %q, cost %d", c.name, err, answered, p.Facts, p.Rolling, p.Usage.Input)
 		}
 	}
 }
@@ -269,41 +227,6 @@ func TestNewsOfATurn(t *testing.T) {
 	full := view(before, 100_001)
 	if s.news(t.Context(), &run{Started: rt.now}, full); agent.asked[len(agent.asked)-1].Most != 0 {
 		t.Errorf("of a full window %d tokens are asked for", agent.asked[len(agent.asked)-1].Most)
-	}
-}
-
-// TestKnownFacts: what a summariser is told to be known: what memory has, then the facts of earlier chunks, the newest as far as
-// there is room; memory is asked once a plan.
-func TestKnownFacts(t *testing.T) {
-	agent := &informed{}
-	s, _ := plain(t, Config{Agent: agent, Settings: Settings{Window: 100_000}})
-	p := &plan{Facts: []tidemark.Extraction{{Facts: []tidemark.Fact{{Text: "a"}, {Text: "b"}}}, {Facts: []tidemark.Fact{{Text: "c"}}}}}
-	if got := s.known(t.Context(), View{}, p); got != "- a\n- b\n- c" || p.known == nil || len(agent.asked) != 0 {
-		t.Errorf("without memory: %q", got)
-	}
-	p.known = []string{"- old"}
-	if got := s.known(t.Context(), View{}, p); got != "- old\n- a\n- b\n- c" || len(p.known) != 1 {
-		t.Errorf("with memory: %q", got)
-	}
-	for room, want := range map[int]string{16: "- old\n- a\n- b\n- c", 15: "- a\n- b\n- c", 12: "- a\n- b\n- c", 11: "- b\n- c", 4: "- c", 3: ""} { // bytes, each line with its end
-		s.settings().set = tidemark.Tokens(5*room + 2)
-		p.known = []string{"- o"}
-		if got := s.known(t.Context(), View{}, p); got != strings.Replace(want, "- old", "- o", 1) {
-			t.Errorf("in %d bytes: %q", room, got)
-		}
-	}
-	s.settings().set = 10_000_000
-	p.known = []string{strings.Repeat("x", 11_987)}
-	if got := s.known(t.Context(), View{}, p); len(got) != 11_999 {
-		t.Errorf("%d bytes of at most 12,000", len(got))
-	}
-	p.known = []string{strings.Repeat("x", 11_988)}
-	if got := s.known(t.Context(), View{}, p); got != "- a\n- b\n- c" {
-		t.Errorf("%d bytes of at most 12,000", len(got))
-	}
-	s.settings().NoMemories = true
-	if got := s.known(t.Context(), View{}, p); got != "" {
-		t.Errorf("without memories %q is known", got)
 	}
 }
 

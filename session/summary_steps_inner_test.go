@@ -3,14 +3,12 @@ package session
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
-	"github.com/tidemark-ai/tidemark/memory"
+	"github.com/tidemark-ai/tidemark/summary"
 	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
@@ -49,7 +47,7 @@ func TestInherit(t *testing.T) {
 	s, _ := plain(t, Config{})
 	v := talk("log", 8)
 	old := func(change func(*plan)) *plan {
-		p := &plan{Act: spanOf(0, 3), ChunkSize: 200, Chunk: 1, Rolling: "so far", Tier: tierPartial, Why: "why", Facts: []tidemark.Extraction{{ID: "f"}}, Owed: true, Instructions: "names"}
+		p := &plan{Draft: summary.Draft{Chunk: 1, Rolling: "so far", Facts: []tidemark.Extraction{{ID: "f"}}, Instructions: "names"}, Act: spanOf(0, 3), ChunkSize: 200, Tier: tierPartial, Why: "why", Owed: true}
 		if change != nil {
 			change(p)
 		}
@@ -75,7 +73,7 @@ func TestInherit(t *testing.T) {
 		{"other instructions", old(func(p *plan) { p.Instructions = "" }), spanOf(0, 5), false},
 		{"there was none", nil, spanOf(0, 5), false},
 	} {
-		p := &plan{Act: c.act, ChunkSize: 300, Tier: tierFull, Instructions: "names"}
+		p := &plan{Draft: summary.Draft{Instructions: "names"}, Act: c.act, ChunkSize: 300, Tier: tierFull}
 		s.inherit(p, c.old, v)
 		if !c.takes {
 			if p.ChunkSize != 300 || p.Chunk != 0 || p.Rolling != "" || p.Tier != tierFull || p.Why != "" || p.Facts != nil || p.Owed {
@@ -99,8 +97,7 @@ func TestPlanIsKept(t *testing.T) {
 	}
 	act := spanOf(0, 3)
 	act.Edits[0].Summarize = false
-	p := &plan{ID: "p", Log: s.current(t), Reason: "threshold", Instructions: "names", Act: act, At: rt.now, Last: 4, Size: 5, Chunk: 6, ChunkSize: 7, Rolling: "r", Tier: tierPartial, Why: "w",
-		Facts: []tidemark.Extraction{{ID: "f"}}, Owed: true}
+	p := &plan{Draft: summary.Draft{ID: "p", Log: s.current(t), Instructions: "names", Chunk: 6, Rolling: "r", Facts: []tidemark.Extraction{{ID: "f"}}}, Reason: "threshold", Act: act, At: rt.now, Last: 4, Size: 5, ChunkSize: 7, Tier: tierPartial, Why: "w", Owed: true}
 	other := *p
 	other.ID = "a-done"
 	if err := write(other.insertStmt("agent:main:twin"), p.insertStmt(s.Key)); err != nil {
@@ -144,7 +141,7 @@ func TestPlanIsKept(t *testing.T) {
 	if err := write(p.doneStmt()); err != nil {
 		t.Fatal(err)
 	}
-	for name, stmt := range map[string]tidemark.Stmt{"done twice": p.doneStmt(), "saved behind its end": (&plan{ID: "p", Chunk: 8}).saveStmt()} {
+	for name, stmt := range map[string]tidemark.Stmt{"done twice": p.doneStmt(), "saved behind its end": (&plan{Draft: summary.Draft{ID: "p", Chunk: 8}}).saveStmt()} {
 		if err := write(stmt); !errors.Is(err, tidemark.ErrConflict) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -189,164 +186,8 @@ func TestSummaryBudget(t *testing.T) {
 		"bad":      {&tidemark.APIError{Class: tidemark.ClassBadRequest, Message: "odd"}, false, "odd"},
 		"other":    {errKnown, false, "known"},
 	} {
-		if got := noSummary(c.err); passing(c.err) != c.passing || !strings.Contains(got, c.says) {
-			t.Errorf("%s: passes %v, says %q", name, passing(c.err), got)
-		}
-	}
-}
-
-// TestAddFacts: what a chunk gave to remember is named by its plan and chunk, of another half of it by how many came before,
-// and says of which messages it is.
-func TestAddFacts(t *testing.T) {
-	s, rt := plain(t, Config{})
-	items := talk("log", 3).Items
-	p := &plan{ID: "p", Log: "log"}
-	near := []memory.Known{{ID: 7, Text: "the planks are rough"}}
-	s.addFacts(p, items, nil, nil)
-	s.addFacts(p, nil, []string{"a"}, nil)
-	if len(p.Facts) > 0 {
-		t.Errorf("of nothing there are %+v", p.Facts)
-	}
-	s.addFacts(p, items, []string{"a", "b"}, nil)
-	s.addFacts(p, items[1:2], []string{"c"}, nil)
-	p.Chunk = 1
-	s.addFacts(p, items[2:], []string{"d"}, nil)
-	p.Chunk = 10
-	s.addFacts(p, items, []string{"e"}, nil)
-	var got []string
-	for _, x := range p.Facts {
-		for _, f := range x.Facts {
-			got = append(got, fmt.Sprintf("%s:%s of %v", x.ID, f.Text, f.Sources))
-		}
-		if x.Session != "log" || x.Scope != s.Scope() || !x.At.Equal(rt.now) {
-			t.Errorf("%+v", x)
-		}
-	}
-	if want := []string{"log/p/0:a of [i0 i2]", "log/p/0:b of [i0 i2]", "log/p/0.1:c of [i1 i1]", "log/p/1:d of [i2 i2]", "log/p/10:e of [i0 i2]"}; !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
-	}
-	if countFacts(p.Facts) != 5 {
-		t.Errorf("%d facts", countFacts(p.Facts))
-	}
-	n := len(p.Facts)
-	if s.addFacts(p, items, []string{"the saw is blunt"}, near); len(p.Facts) != n+1 || p.Facts[n].Facts[0].Text != "the saw is blunt" || p.Facts[n].Facts[0].Sources[1] != "i2" {
-		t.Errorf("beside known ones: %+v", p.Facts[n:])
-	}
-	n = len(p.Facts)
-	if s.addFacts(p, items, []string{"NONE 7: the planks are rough"}, near); len(p.Facts) != n {
-		t.Errorf("what is known is remembered again: %+v", p.Facts[n:])
-	}
-	s.settings().NoMemories = true
-	n = len(p.Facts)
-	if s.addFacts(p, items, []string{"z"}, nil); len(p.Facts) != n {
-		t.Error("it remembers though it may not")
-	}
-}
-
-// TestSummaryIsAskedFor: how often a summary is asked for, with which pauses, and what the answers cost.
-func TestSummaryIsAskedFor(t *testing.T) {
-	network := &tidemark.APIError{Class: tidemark.ClassNetwork, Message: "cut"}
-	bad := &tidemark.APIError{Class: tidemark.ClassBadRequest, Status: 400, Param: "temperature", Message: "odd"}
-	const nonsense, good = "...", ""
-	for _, c := range []struct {
-		name    string
-		answers []any // an error, or a text; "" is a summary
-		window  tidemark.Tokens
-		calls   int
-		slept   []time.Duration
-		fails   error
-	}{
-		{"at once", []any{good}, 100_000, 1, nil, nil},
-		{"at the third try", []any{network, network, good}, 100_000, 3, []time.Duration{time.Second, 2 * time.Second}, nil},
-		{"never", []any{network, network, network, good}, 100_000, 3, []time.Duration{time.Second, 2 * time.Second}, network},
-		{"at the second answer", []any{nonsense, good}, 100_000, 2, nil, nil},
-		{"two answers are none", []any{nonsense, nonsense, good}, 100_000, 2, nil, tidemark.ErrInvalid},
-		{"one is none, behind two that were cut off", []any{network, network, nonsense, good}, 100_000, 3, []time.Duration{time.Second, 2 * time.Second}, tidemark.ErrInvalid},
-		{"refused", []any{bad, good}, 100_000, 1, nil, bad},
-	} {
-		m := &played{usage: tidemark.Usage{Input: 10}}
-		m.play = func(req tidemark.Request) (tidemark.Message, error) {
-			switch a := c.answers[len(m.calls)-1].(type) {
-			case error:
-				return tidemark.Message{}, a
-			case string:
-				if a != "" {
-					return tidemark.NewText(tidemark.Assistant, a), nil
-				}
-			}
-			return summarizes(req)
-		}
-		s, rt := plain(t, Config{Provider: m, Settings: Settings{Window: c.window}})
-		v := talk(s.current(t), 6)
-		p := &plan{ID: "p", Log: v.Log}
-		w, err := s.askSummary(t.Context(), p, v, v.Items, false, "")
-		answered := 0
-		for _, a := range c.answers[:c.calls] {
-			if _, text := a.(string); text {
-				answered++
-			}
-		}
-		if len(m.calls) != c.calls || !slices.Equal(rt.slept, c.slept) || (err == nil) != (c.fails == nil) || err != nil && !errors.Is(err, c.fails) || (w.Summary != "") != (err == nil) || p.Usage.Input != tidemark.Tokens(10*answered) {
-			t.Errorf("%s: %d calls, slept %v, %+v, %v, cost %d", c.name, len(m.calls), rt.slept, w, err, p.Usage.Input)
-		}
-		if again := m.calls[len(m.calls)-1].Messages[0].PlainText(); strings.Contains(again, "could not be used") != (c.answers[0] == nonsense) {
-			t.Errorf("%s: asked %q", c.name, again)
-		}
-	}
-}
-
-// TestSummaryRequest: the model of summaries is asked for as much as an eighth of its window holds, within bounds, and not for
-// what fills more than half of it.
-func TestSummaryRequest(t *testing.T) {
-	for _, c := range []struct {
-		window, most tidemark.Tokens
-	}{{100_000, 4_096}, {16_000, 2_000}, {3_200, 400}} {
-		m := &played{play: summarizes}
-		s, _ := plain(t, Config{Provider: m, Settings: Settings{Window: c.window, SummaryModel: "small"}})
-		v := talk(s.current(t), 2)
-		if _, err := s.askSummary(t.Context(), &plan{}, v, v.Items, false, ""); err != nil || len(m.calls) != 1 || m.calls[0].MaxTokens != c.most || m.calls[0].Model != "small" {
-			t.Errorf("a window of %d: %v, %d calls, %d tokens at most of %q", c.window, err, len(m.calls), m.calls[0].MaxTokens, m.calls[0].Model)
-		}
-	}
-	m := &played{play: summarizes}
-	s, _ := plain(t, Config{Provider: m, Settings: Settings{Window: 100_000}})
-	v := talk(s.current(t), 6)
-	size := tidemark.Estimate(compaction.Prompt(compaction.Ask{Items: v.Items}).Messages[0])
-	for window, want := range map[tidemark.Tokens]int{2 * size: 1, 2*size - 1: 0} {
-		m.calls = nil
-		s.settings().set = window
-		_, err := s.askSummary(t.Context(), &plan{}, v, v.Items, false, "")
-		if len(m.calls) != want || (want == 0) != overflowed(err) {
-			t.Errorf("%d tokens within %d: %d calls, %v", size, window, len(m.calls), err)
-		}
-	}
-}
-
-// TestSummaryRefused: what a refusal says of the window of the model of summaries: its limit where it names one, half of what
-// was sent where it is not the conversation's own model; nothing where it is for bytes, or for something else.
-func TestSummaryRefused(t *testing.T) {
-	for _, c := range []struct {
-		name  string
-		model string
-		api   error
-		want  tidemark.Window
-	}{
-		{"a limit", "small", &tidemark.APIError{Class: tidemark.ClassOverflow, Status: 400, Limit: 9_000}, tidemark.Window{Tokens: 9_000, From: tidemark.WindowRefused}},
-		{"a limit, with too many bytes", "small", &tidemark.APIError{Class: tidemark.ClassOverflow, Status: 413, Limit: 9_000}, tidemark.Window{Tokens: 9_000, From: tidemark.WindowRefused}},
-		{"a limit of the conversation's own", "", &tidemark.APIError{Class: tidemark.ClassOverflow, Status: 400, Limit: 9_000}, tidemark.Window{Tokens: 9_000, From: tidemark.WindowRefused}},
-		{"too long", "small", &tidemark.APIError{Class: tidemark.ClassOverflow, Status: 400}, tidemark.Window{Tokens: 5_000, From: tidemark.WindowHalved}},
-		{"too long for the conversation's own", "", &tidemark.APIError{Class: tidemark.ClassOverflow, Status: 400}, tidemark.Window{}},
-		{"too many bytes", "small", &tidemark.APIError{Class: tidemark.ClassOverflow, Status: 413}, tidemark.Window{}},
-		{"another failure", "small", &tidemark.APIError{Class: tidemark.ClassAuth, Limit: 9_000}, tidemark.Window{}},
-		{"of no API", "small", errKnown, tidemark.Window{}},
-	} {
-		s, _ := plain(t, Config{Settings: Settings{Model: "m", SummaryModel: c.model, Window: 100_000}})
-		if err := s.summaryRefused(t.Context(), 5_000, c.api); err != nil {
-			t.Errorf("%s: %v", c.name, err)
-		}
-		got := learnedOf(t, s, s.summaryModel())
-		if got.Tokens != c.want.Tokens || got.From != c.want.From {
-			t.Errorf("%s: %+v", c.name, got)
+		if got := noSummary(c.err); summary.Passing(c.err) != c.passing || !strings.Contains(got, c.says) {
+			t.Errorf("%s: passes %v, says %q", name, summary.Passing(c.err), got)
 		}
 	}
 }

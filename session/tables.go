@@ -10,6 +10,7 @@ import (
 	"github.com/tidemark-ai/tidemark/blocks"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/parts"
 	"github.com/tidemark-ai/tidemark/room"
 )
 
@@ -52,10 +53,7 @@ var tables = []string{
 		size INTEGER NOT NULL, chunk INTEGER NOT NULL DEFAULT 0, rolling TEXT NOT NULL DEFAULT '',
 		tier TEXT NOT NULL DEFAULT 'full', facts TEXT NOT NULL DEFAULT '[]', usage TEXT NOT NULL DEFAULT '{}', owed INTEGER NOT NULL DEFAULT 0, chunk_size INTEGER NOT NULL, created INTEGER NOT NULL, why TEXT NOT NULL DEFAULT '') WITHOUT ROWID`,
 	`CREATE UNIQUE INDEX plans_open ON plans(key) WHERE state = 'open'`,
-	// Which stretch of a log stands in which archive part. One that is only begun has no info.
-	`CREATE TABLE parts(
-		log TEXT NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, key TEXT NOT NULL, info TEXT NOT NULL,
-		PRIMARY KEY(log, first)) WITHOUT ROWID`,
+	parts.Table,
 	// A reset is at archive, extract, move, done.
 	`CREATE TABLE resets(
 		old TEXT PRIMARY KEY, key TEXT NOT NULL, new TEXT NOT NULL, step TEXT NOT NULL, reason TEXT NOT NULL,

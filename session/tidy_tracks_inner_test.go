@@ -12,6 +12,7 @@ import (
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/lineage"
 	"github.com/tidemark-ai/tidemark/room"
+	"github.com/tidemark-ai/tidemark/summary"
 	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
@@ -80,7 +81,7 @@ func TestTidied(t *testing.T) {
 		}
 		s.does(t, `UPDATE heads SET context = 10000 WHERE key = ?`, string(s.Key))
 		if c.plan {
-			p := &plan{ID: "p", Log: r.Log, At: rt.now, Act: spanOf(0, 1)}
+			p := &plan{Draft: summary.Draft{ID: "p", Log: r.Log}, At: rt.now, Act: spanOf(0, 1)}
 			if err := s.DB.Tx(t.Context(), []tidemark.Stmt{p.insertStmt(s.Key)}); err != nil {
 				t.Fatal(err)
 			}

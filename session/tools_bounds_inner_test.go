@@ -17,20 +17,6 @@ import (
 	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
-// TestBackoff: how long is waited before a call is begun again: what the API asked for, within a bound, or ever longer.
-func TestBackoff(t *testing.T) {
-	for attempt, want := range map[int]time.Duration{1: time.Second, 2: 2 * time.Second, 3: 4 * time.Second, 5: 16 * time.Second, 6: 30 * time.Second, 7: 30 * time.Second} {
-		if got := room.Backoff(attempt, 0); got != want {
-			t.Errorf("before attempt %d it waits %s, want %s", attempt, got, want)
-		}
-	}
-	for asked, want := range map[time.Duration]time.Duration{1: 1, 7 * time.Second: 7 * time.Second, time.Minute: 30 * time.Second} {
-		if got := room.Backoff(4, asked); got != want {
-			t.Errorf("asked for %s it waits %s", asked, got)
-		}
-	}
-}
-
 // TestOwnersTurn: a turn is the owner's alone only where each of its inputs was written by the owner.
 func TestOwnersTurn(t *testing.T) {
 	owner, old := tidemark.Origin{From: tidemark.FromPerson, Owner: true}, tidemark.Origin{Owner: true}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/mend"
+	"github.com/tidemark-ai/tidemark/refusal"
 )
 
 // trial is a smaller window that a turn tries, since a request was refused and nobody said what the model takes. It is
@@ -32,7 +33,7 @@ func (s *Session) answerRefusal(ctx context.Context, r *run, v, asked View, c ti
 			err = refused
 		}
 		return again, err
-	case mend.Unexplained(*api, mend.AnsweredIn(v.Items) >= 0) && (r.trial.sized == nil || !mend.Alike(*r.trial.sized, *api)):
+	case refusal.Unexplained(*api, mend.AnsweredIn(v.Items) >= 0) && (r.trial.sized == nil || !refusal.Alike(*r.trial.sized, *api)):
 		again, large, err := s.mend(ctx, r, asked, *api)
 		if again || err != nil {
 			return again, err
@@ -41,7 +42,7 @@ func (s *Session) answerRefusal(ctx context.Context, r *run, v, asked View, c ti
 			return false, refused
 		}
 		api = large
-	case api.Class != tidemark.ClassOverflow && (r.trial.sized == nil || !mend.Alike(*r.trial.sized, *api)):
+	case api.Class != tidemark.ClassOverflow && (r.trial.sized == nil || !refusal.Alike(*r.trial.sized, *api)):
 		return false, refused
 	}
 	if r.refits >= maxRefits {

@@ -10,6 +10,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/blocks"
 	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/refusal"
 	"github.com/tidemark-ai/tidemark/room"
 )
 
@@ -76,12 +77,6 @@ func (s *Session) turn(ctx context.Context, r *run) error {
 			return nil
 		}
 	}
-}
-
-// overflowed reports whether the provider refused a request because of its size, in tokens or in bytes.
-func overflowed(err error) bool {
-	var api *tidemark.APIError
-	return errors.As(err, &api) && api.Class == tidemark.ClassOverflow
 }
 
 // take appends what waits in the queue before a call. A command at its head is carried out, and a
@@ -239,7 +234,7 @@ func (s *Session) ask(ctx context.Context, r *run, view View) (tidemark.Reply, e
 			return reply, err
 		case errors.As(err, &api) && api.Transient() && r.Attempt < maxAttempts:
 			s.hub.send(Notice{Type: NoticeRestart, Run: r.ID, Text: Explain(err)})
-			if err := s.Runtime.Sleep(ctx, room.Backoff(r.Attempt, api.RetryAfter)); err != nil {
+			if err := s.Runtime.Sleep(ctx, refusal.Backoff(r.Attempt, api.RetryAfter)); err != nil {
 				return reply, err
 			}
 		default:

@@ -12,7 +12,8 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/mend"
+	"github.com/tidemark-ai/tidemark/refusal"
+	"github.com/tidemark-ai/tidemark/summary"
 	"github.com/tidemark-ai/tidemark/window"
 )
 
@@ -26,6 +27,7 @@ const (
 // windowing is what this life knows of the windows of its models.
 type windowing struct {
 	windows     window.Keeper
+	writer      summary.Writer         // of what leaves the view
 	tried       atomic.Int64           // the window that a turn tries, 0: none
 	mostTaken   atomic.Int64           // tokens of the largest request that was taken in this life
 	mostReply   atomic.Int64           // the most tokens that the API takes as a bound on a reply, as it was found out; 0: any
@@ -38,11 +40,6 @@ type windowing struct {
 // Window returns how many tokens the model of the session takes, and how that is known.
 func (s *Session) Window() tidemark.Window {
 	return s.windows.Of(s.settings().Model, s.settings().set)
-}
-
-// summaryWindow is that of the model that writes summaries.
-func (s *Session) summaryWindow() tidemark.Tokens {
-	return s.windows.Of(s.summaryModel(), s.settings().set).Tokens
 }
 
 // windowPorts are what the keeper of windows is given.
@@ -77,7 +74,7 @@ func (s *Session) refit(ctx context.Context, r *run, v View, refused tidemark.AP
 	v.Refused = true
 	heavier := r.weigh(&v, refused.Asked)
 	switch {
-	case mend.TooManyBytes(refused):
+	case refusal.TooManyBytes(refused):
 		r.trial.bytes = true
 		return s.retrySmaller(ctx, r, v)
 	case heavier && !s.Budget().Over(v.View) && refused.Limit >= s.settings().Window:

@@ -81,6 +81,8 @@ var table = []row{
 	{pkg: "room", may: "cleanup compaction paging memory skill host recall snapshot", why: "what a session and its rooms know of each other: ports and small interfaces, no room and no session"},
 	{pkg: "lineage", may: "host", why: "what continues what, read from the log and heads: who shows or compacts it is for the session"},
 	{pkg: "window", why: "it keeps figures and asks for them by ports; what is made to fit them is for the session"},
+	{pkg: "refusal", why: "it reads what a provider made of an answer: what is done about it is for others"},
+	{pkg: "summary", may: "compaction memory refusal", why: "it asks a model and keeps a draft: what leaves, and what stands in for a summary, is for the session to say"},
 	{pkg: "parts", may: "archive host lineage", why: "it stores what it is told to, up to a position: what leaves the view is for the session to say"},
 	{pkg: "blocks", may: "internal/jsonscan archive", why: "blocks in, references out: which messages, and when, is for the session to say"},
 	{pkg: "room/task", may: "internal/clip internal/lexicon compaction memory host recall room", why: "a room holds ports and its own tables: no other room, no session"},
@@ -100,7 +102,7 @@ var table = []row{
 	{pkg: "room/spool", may: "host room", why: "a room holds ports and its own tables: no other room, no session"},
 	{pkg: "room/toolset", may: "room", why: "a room holds ports and its own tables: no other room, no session"},
 	{pkg: "room/vectors", may: "internal/clip host recall room", why: "a room holds ports and its own tables: no other room, no session"},
-	{pkg: "session", may: "internal/clip blocks lineage parts window room approval cleanup compaction mend paging episodes archive memory recall reset host skill", why: "it calls its agent, its provider and its doors through ports of the root"},
+	{pkg: "session", may: "internal/clip blocks lineage parts refusal summary window room approval cleanup compaction mend paging episodes archive memory recall reset host skill", why: "it calls its agent, its provider and its doors through ports of the root"},
 	{pkg: "agent", may: "internal/clip schedule internal/near memory archive recall reset host skill snapshot", why: "it calls its sessions through ports of the root and of recall, never session itself"},
 	{pkg: "worker", may: "lineage internal/sse internal/clip internal/near internal/jsonscan room/anatomy room/task room/approvals room/episodes room/outbound room/search room/snapshots room/spool room/reflection schedule channel session agent config archive memory recall transcript compaction episodes proxy proxy/body skill snapshot cost toolbox metric", why: "routes and doors; the host and the provider are given to it in cmd/"},
 

@@ -1,9 +1,13 @@
-package mend
+// Package refusal reads what a model API refused a request for: whether it is too large, and whether anything in it may be why.
+// The words themselves are read by the providers. Begin with [Unexplained].
+package refusal
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/tidemark-ai/tidemark"
@@ -45,7 +49,7 @@ func OverTokens(api tidemark.APIError) bool {
 // Alike reports that two refusals are in the same words, whatever places, figures and ids they name.
 func Alike(a, b tidemark.APIError) bool {
 	plain := func(e tidemark.APIError) string {
-		said := strings.Fields(Quoted(strings.ReplaceAll(e.Message, or(e.RequestID, "\x00"), "")))
+		said := strings.Fields(Quoted(strings.ReplaceAll(e.Message, cmp.Or(e.RequestID, "\x00"), "")))
 		return strings.Join(slices.DeleteFunc(said, func(w string) bool { return strings.ContainsAny(w, "0123456789") }), " ")
 	}
 	x, y := plain(a), plain(b)
@@ -53,13 +57,6 @@ func Alike(a, b tidemark.APIError) bool {
 		x, y = y, x
 	}
 	return a.Status == b.Status && (x == y || len(x) >= leastWords && strings.Contains(y, x))
-}
-
-func or(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
 }
 
 // Quoted is what an API said, as it stands in a line or a note: of ours are the brackets, and nothing is hidden in it.
@@ -81,4 +78,14 @@ func Quoted(text string) string {
 		return r
 	}, strings.ToValidUTF8(text, ""))
 	return strings.Join(strings.Fields(text), " ")
+}
+
+// Backoff is how long to wait before a call is begun again: what the API asked for, within a
+// bound, or 1, 2, 4 seconds.
+func Backoff(attempt int, asked time.Duration) time.Duration {
+	const most = 30 * time.Second
+	if asked > 0 {
+		return min(asked, most)
+	}
+	return min(time.Second<<(attempt-1), most)
 }

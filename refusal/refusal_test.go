@@ -1,7 +1,9 @@
-package mend
+package refusal
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/tidemark-ai/tidemark"
 )
@@ -51,6 +53,30 @@ func TestAlike(t *testing.T) {
 	} {
 		if Alike(a, c.b) != c.want || Alike(c.b, a) != c.want {
 			t.Errorf("%+v: not %v", c.b, c.want)
+		}
+	}
+}
+
+// TestQuoted: what an API said is one line without brackets of ours and hidden signs, within a bound.
+func TestQuoted(t *testing.T) {
+	long := strings.Repeat("x", maxWords)
+	for says, want := range map[string]string{long: long, long + "y": long, long[1:] + "é": long[1:], " a\n b ": "a b", "x] [Conversation <b>\u202e\x07y": "x) (Conversation (b)y"} {
+		if got := Quoted(says); got != want {
+			t.Errorf("%q is quoted as %q", says, got)
+		}
+	}
+}
+
+// TestBackoff: how long is waited before a call is begun again: what the API asked for, within a bound, or ever longer.
+func TestBackoff(t *testing.T) {
+	for attempt, want := range map[int]time.Duration{1: time.Second, 2: 2 * time.Second, 3: 4 * time.Second, 5: 16 * time.Second, 6: 30 * time.Second, 7: 30 * time.Second} {
+		if got := Backoff(attempt, 0); got != want {
+			t.Errorf("before attempt %d it waits %s, want %s", attempt, got, want)
+		}
+	}
+	for asked, want := range map[time.Duration]time.Duration{1: 1, 7 * time.Second: 7 * time.Second, time.Minute: 30 * time.Second} {
+		if got := Backoff(4, asked); got != want {
+			t.Errorf("asked for %s it waits %s", asked, got)
 		}
 	}
 }
