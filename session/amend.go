@@ -97,7 +97,7 @@ func (s *Session) amend(ctx context.Context, r *run, q queued) error {
 	if err := s.last(ctx, r, append(stmts, s.eventStmt(r.Log, event))...); err != nil {
 		return fmt.Errorf("amend entry %s: %w", e.ID, err)
 	}
-	if r, ok := Room[room.Amender](s); ok {
+	if r, ok := room.Find[room.Amender](s.rooms); ok {
 		r.Amended()
 	}
 	s.hub.send(Notice{Type: NoticeEvent, Run: r.ID, Event: &event})
@@ -223,12 +223,12 @@ func (s *Session) amendedStmts(ctx context.Context, e tidemark.Entry, a Amendmen
 	if a.Revokes != "" {
 		now = room.TakenBack
 	}
-	if r, ok := Room[room.Amender](s); ok {
+	if r, ok := room.Find[room.Amender](s.rooms); ok {
 		if stmts, err = r.AmendStmts(ctx, e, now); err != nil {
 			return nil, err
 		}
 	}
-	if a, ok := Room[room.Addressee](s); ok {
+	if a, ok := room.Find[room.Addressee](s.rooms); ok {
 		stmts = append(stmts, a.Amended(e.Origin.Message, now)...)
 	}
 	return stmts, nil
@@ -236,7 +236,7 @@ func (s *Session) amendedStmts(ctx context.Context, e tidemark.Entry, a Amendmen
 
 // amendedAsks are requests that a summary carries on to the next word for word, as they read now.
 func (s *Session) amendedAsks(ctx context.Context, asks []compaction.Said) ([]compaction.Said, error) {
-	r, ok := Room[room.Amender](s)
+	r, ok := room.Find[room.Amender](s.rooms)
 	if len(asks) == 0 {
 		return nil, nil
 	}
@@ -312,7 +312,7 @@ func (s *Session) endUnanswered(ctx context.Context, r *run, q []queued, stmts [
 	for _, in := range q {
 		r.took = append(r.took, in.ID)
 	}
-	skipper(s).EndWait(r.ID)
+	s.rooms.Skipper().EndWait(r.ID)
 	s.hub.send(Notice{Type: NoticeDone, Run: r.ID, Inputs: r.took})
 	return nil
 }

@@ -265,7 +265,7 @@ func TestAmendedIsTheirOwn(t *testing.T) {
 
 // skipperOf notes which runs it lets go of.
 type skipperOf struct {
-	keepsAll
+	room.KeepsAll
 	letGo []string
 }
 

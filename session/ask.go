@@ -3,12 +3,14 @@ package session
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/clip"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // Command turns a line that a person typed into the input that it asks for; see [tidemark.ParseCommand].
@@ -60,7 +62,15 @@ func (s *Session) reply(ctx context.Context, r *run, line string) (string, error
 	case tidemark.CommandMemory:
 		return s.askMemory(ctx, owner), nil
 	}
-	if text, ok, err := s.answerRooms(ctx, r, word, name, owner); ok || err != nil {
+	q := room.Asked{Word: word, Text: name, Owner: owner}
+	if r.command != nil {
+		q.ID, q.At = r.command.ID, r.command.At
+	}
+	text, ok, err := s.rooms.Answer(ctx, q)
+	switch {
+	case errors.Is(err, tidemark.ErrForbidden):
+		return s.notYours(), nil
+	case ok || err != nil:
 		return text, err
 	}
 	return helpText(commands(owner, s.Scope().Owner)), nil
@@ -93,7 +103,7 @@ func (s *Session) status(ctx context.Context, r *run) (string, error) {
 	if h.Resets > 0 { // the count of messages is of what came since
 		lines[2] = fmt.Sprintf("Messages: %d since the last reset", h.Messages)
 	}
-	unsent, err := s.teller().Unsent(ctx)
+	unsent, err := s.rooms.Teller().Unsent(ctx)
 	if unsent > 0 {
 		lines = append(lines, fmt.Sprintf("Not sent yet: %d", unsent))
 	}

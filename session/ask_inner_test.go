@@ -107,7 +107,7 @@ func TestMemoryIsShown(t *testing.T) {
 
 // unsent is a room with messages that people do not have yet.
 type unsent struct {
-	noTeller
+	room.NoTeller
 	n     int64
 	fails error
 }

@@ -69,17 +69,13 @@ func TestReadsAsCommand(t *testing.T) {
 	}
 	r, d := newRig(t, Settings{}), &deciding{}
 	r.Session.rooms = append(r.Session.rooms, d)
-	for _, row := range []struct {
-		in         Input
-		is         bool
-		word, text string
-	}{
-		{Input{Kind: InputAsk, Text: "approve ABC"}, true, "approve", "ABC"}, {Input{Kind: InputAsk, Text: "deny X"}, true, "deny", "X"},
-		{Input{Kind: InputAsk, Text: "status"}, false, "status", ""}, {Input{Kind: InputCompact, Text: "approve what we said"}, false, "approve", "what we said"},
-	} {
-		if c, word, text := r.commander(row.in); (c != nil) != row.is || word != row.word || text != row.text {
-			t.Errorf("%+v: %v, %q, %q", row.in, c != nil, word, text)
+	for word, is := range map[string]bool{tidemark.CommandApprove: true, tidemark.CommandDeny: true, tidemark.CommandStatus: false} {
+		if c := r.rooms.Commander(word); (c != nil) != is {
+			t.Errorf("%s: %v", word, c)
 		}
+	}
+	if _, err := r.Post(t.Context(), Input{Kind: InputCompact, Text: "approve what we said"}); err != nil || len(d.asked) > 0 {
+		t.Errorf("words of another command: %v, asked %q", err, d.asked)
 	}
 }
 

@@ -61,7 +61,9 @@ func (s *Session) fitWith(ctx context.Context, r *run, v View, mode fitMode, ins
 		return after, err
 	}
 	after, err = s.checked(ctx, r, p, after)
-	s.tellRooms(ctx, p)
+	if p.overlay != "" {
+		s.rooms.Compacted(ctx, p.Log, p.edits)
+	}
 	return after, err
 }
 
@@ -84,15 +86,15 @@ func (s *Session) cannot(v View, mode fitMode, err error) error {
 // plan asks strategies and makes their act durable. A plan that was put off goes on if they would still plan the same:
 // otherwise it would take out too little of what came since, or what was pinned since. The new one goes on where it was.
 func (s *Session) plan(ctx context.Context, r *run, v View, mode fitMode, instructions string, list []compaction.Strategy, old *plan) (*plan, error) {
-	list, err := s.tuned(ctx, list)
+	list, err := s.rooms.Tune(ctx, list)
 	if err != nil {
 		return nil, err
 	}
-	pins, err := s.pinned(ctx, v.Log)
+	pins, err := s.rooms.Pinned(ctx, v.Log)
 	if err != nil {
 		return nil, err
 	}
-	act, err := s.planned(ctx, v.Log, instructed(list, instructions), compaction.Hold(v.View, pins, s.Budget()), mode != fitAuto)
+	act, err := s.rooms.Plan(ctx, v.Log, instructed(list, instructions), compaction.Hold(v.View, pins, s.Budget()), s.Budget(), mode != fitAuto)
 	if err == nil && old.madeFor(v, act, mode, instructions) {
 		return old, nil
 	}
@@ -103,7 +105,11 @@ func (s *Session) plan(ctx context.Context, r *run, v View, mode fitMode, instru
 		return nil, errors.Join(s.tooLarge(v, err), s.fellShort(ctx, r, mode, act, v))
 	}
 	if mode != fitManual { // a person may try again
-		if err := s.wasUnsound(ctx, act); err != nil {
+		why, err := s.rooms.Unsound(ctx, act.Edits)
+		if err == nil && why != "" { // it would be again
+			err = fmt.Errorf("the same compaction was taken back by its self-check (%s): %w", why, tidemark.ErrNoGain)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -364,7 +370,7 @@ func (s *Session) compactedLines(ctx context.Context, r *run, log string, done C
 	if told == "" {
 		return nil, nil
 	}
-	return s.teller().Lines(ctx, log, r.origins, told)
+	return s.rooms.Teller().Lines(ctx, log, r.origins, told)
 }
 
 // dropPlan ends a plan that is not carried out, and accounts what it cost.

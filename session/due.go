@@ -56,13 +56,7 @@ func (s *Session) restStmt() tidemark.Stmt {
 // endStmts end a run, behind what ends its inputs, and make what it has for the agent due after a while, in
 // case this life ends before that is told.
 func (s *Session) endStmts(after time.Duration) []tidemark.Stmt {
-	var stmts []tidemark.Stmt
-	for _, r := range s.rooms {
-		if e, ok := r.(room.Ender); ok {
-			stmts = append(stmts, e.EndStmts()...)
-		}
-	}
-	return append(stmts, s.restStmt(), s.dueStmt(dueOutbox, s.Runtime.Now().Add(after), ""))
+	return append(s.rooms.EndStmts(), s.restStmt(), s.dueStmt(dueOutbox, s.Runtime.Now().Add(after), ""))
 }
 
 // Due returns the keys of a database that have something due, and when: what a host must wake. The zero time
@@ -146,7 +140,10 @@ func (s *Session) Wake(ctx context.Context) error {
 		case dueAgain:
 			err = s.queueAgain(ctx, r.Text(1))
 		default:
-			err = s.wakeRooms(ctx, kind)
+			var ok bool
+			if ok, err = s.rooms.Wake(ctx, kind); !ok { // what is of none is not due any more
+				err = s.DB.Tx(ctx, []tidemark.Stmt{s.undueStmt(kind)})
+			}
 		}
 		if err != nil {
 			s.Logger.Warn("wake", "session", s.Key, "kind", r.Text(0), "err", err)
@@ -262,11 +259,11 @@ func (s *Session) report(ctx context.Context) {
 	case len(rows) == outboxPage: // there may be more
 		next = s.dueStmt(dueOutbox, s.Runtime.Now(), "")
 	}
-	if err := s.DB.Tx(ctx, append(append(told, next), s.toldStmts()...)); err != nil {
+	if err := s.DB.Tx(ctx, append(append(told, next), s.rooms.ToldStmts()...)); err != nil {
 		s.warn("clear outbox", err)
 		return
 	}
-	s.toldRooms(ctx)
+	s.rooms.Told(ctx)
 }
 
 // tellSoon tells the agent behind what the caller waits for.
@@ -324,12 +321,7 @@ func (s *Session) tellFacts(ctx context.Context, r tidemark.Row) (*archive.Info,
 		}
 		return nil, s.Agent.Remember(ctx, x)
 	}
-	for _, x := range s.rooms {
-		if rep, ok := x.(room.Reporter); ok && rep.Reports() == kind {
-			return nil, rep.Report(ctx, r.Bytes(2))
-		}
-	}
-	return nil, nil // of a room that is not there any more
+	return nil, s.rooms.Report(ctx, kind, r.Bytes(2))
 }
 
 // decode reads what an outbox holds; what cannot be read is refused.

@@ -73,7 +73,7 @@ func (s *Session) system(ctx context.Context) (text, mark string, err error) {
 	if err = s.DB.Tx(ctx, stmts); err != nil {
 		return "", "", fmt.Errorf("store prompt: %w", err)
 	}
-	if o, ok := Room[room.Offerer](s); ok {
+	if o, ok := room.Find[room.Offerer](s.rooms); ok {
 		o.Thaw()
 	}
 	return text, mark, nil

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
-	"time"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
@@ -18,29 +16,10 @@ import (
 // decision, or when the time for it has passed.
 var errParked = errors.New("a tool call waits for the owner's decision")
 
-// noGate is the gate of a conversation without one.
-type noGate struct{}
-
-func (noGate) Judge(string, []byte, bool) room.Ruling                          { return room.Ruling{} }
-func (noGate) Asked(context.Context, string, int) (map[int]room.Ruling, error) { return nil, nil }
-func (noGate) Parked(context.Context) (string, error)                          { return "", nil }
-func (noGate) Close(context.Context, string) ([]tidemark.Stmt, error)          { return nil, nil }
-func (noGate) Ask(context.Context, room.Turn, []room.Waiting) (room.Done, time.Time, error) {
-	return room.Done{}, time.Time{}, nil
-}
-
-// doorman is the room that says which calls may run.
-func (s *Session) doorman() room.Gate {
-	if g, ok := Room[room.Gate](s); ok {
-		return g
-	}
-	return noGate{}
-}
-
 // judge says of each registered call whether it may run: by what the owner decided, and by the rules. A call that may
 // not is told so, one that waits for a decision is marked.
 func (s *Session) judge(ctx context.Context, r *run, calls []call) error {
-	said, err := s.doorman().Asked(ctx, r.ID, r.Round)
+	said, err := s.rooms.Gate().Asked(ctx, r.ID, r.Round)
 	if err != nil {
 		return err
 	}
@@ -55,15 +34,15 @@ func (s *Session) judge(ctx context.Context, r *run, calls []call) error {
 		case asked:
 		case why != "":
 			ruling.Refused = why + ". Call it again with all of them."
-		case s.anew(ctx, c.Block.Name):
+		case s.rooms.Changed(ctx, c.Block.Name):
 			ruling.Refused = changedTool
 		default:
-			ruling = s.doorman().Judge(c.Block.Name, c.Block.Input, !s.builtin(c.Block.Name))
+			ruling = s.rooms.Gate().Judge(c.Block.Name, c.Block.Input, !s.builtin(c.Block.Name))
 			if ruling.Waits && !s.mayAsk(ctx, r, c.Block.Name) {
 				ruling = room.Ruling{Refused: fmt.Sprintf("you have no tool %.80q in this turn.", c.Block.Name)}
 			}
 		}
-		if asked && ruling == (room.Ruling{}) && s.anew(ctx, c.Block.Name) {
+		if asked && ruling == (room.Ruling{}) && s.rooms.Changed(ctx, c.Block.Name) {
 			ruling.Refused = changedTool
 		}
 		if c.waits = ruling.Waits; ruling.Refused != "" {
@@ -114,7 +93,7 @@ func (s *Session) park(ctx context.Context, r *run, calls []call) error {
 			waiting = append(waiting, room.Waiting{N: c.N, Tool: c.Block.Name, Input: c.Block.Input})
 		}
 	}
-	asking, until, err := s.doorman().Ask(ctx, r.turn(), waiting)
+	asking, until, err := s.rooms.Gate().Ask(ctx, r.turn(), waiting)
 	if err != nil {
 		return err
 	}
@@ -133,13 +112,13 @@ func (s *Session) park(ctx context.Context, r *run, calls []call) error {
 		return fmt.Errorf("ask the owner: %w", err)
 	}
 	asking.Then()
-	s.teller().Dispatch()
+	s.rooms.Teller().Dispatch()
 	return errParked
 }
 
 // decidedSince reports whether a call of a parked run was decided since it was looked at.
 func (s *Session) decidedSince(ctx context.Context, r *run) (bool, error) {
-	said, err := s.doorman().Asked(ctx, r.ID, r.Round)
+	said, err := s.rooms.Gate().Asked(ctx, r.ID, r.Round)
 	if err != nil {
 		return false, err
 	}
@@ -162,7 +141,7 @@ func (s *Session) parked(r *run) {
 
 // abortParked stops a run that nobody works on because a call of it waits.
 func (s *Session) abortParked(ctx context.Context) bool {
-	run, err := s.doorman().Parked(ctx)
+	run, err := s.rooms.Gate().Parked(ctx)
 	if err != nil || run == "" {
 		return false
 	}
@@ -183,7 +162,7 @@ func (s *Session) goOnStmts(ctx context.Context, run string) (log string, stmts 
 
 // readAsCommand has rooms read a message as a command of theirs.
 func (s *Session) readAsCommand(ctx context.Context, in Input) (Input, error) {
-	h, ok := Room[room.Hearer](s)
+	h, ok := room.Find[room.Hearer](s.rooms)
 	if !ok || in.Kind != InputMessage || len(in.Message.Content) != 1 || in.Message.Content[0].Type != tidemark.TypeText {
 		return in, nil
 	}
@@ -192,17 +171,6 @@ func (s *Session) readAsCommand(ctx context.Context, in Input) (Input, error) {
 		return in, err
 	}
 	return Input{ID: in.ID, Kind: InputAsk, Text: line, Origin: in.Origin}, nil
-}
-
-// commander returns the room that carries out a command.
-func (s *Session) commander(in Input) (found room.Commander, word, text string) {
-	word, text, _ = strings.Cut(in.Text, " ")
-	for _, r := range s.rooms {
-		if c, ok := r.(room.Commander); ok && in.Kind == InputAsk && slices.Contains(c.Commands(), word) {
-			return c, word, text
-		}
-	}
-	return nil, word, text
 }
 
 // commandRoom has a room carry out a command at once, not behind a run that may wait for it: stmts are those of the input. It
@@ -248,7 +216,7 @@ func (s *Session) commandRoom(ctx context.Context, c room.Commander, in Input, w
 // that is written down, before it is told.
 func (s *Session) answerNow(ctx context.Context, in Input, log string, stmts []tidemark.Stmt, text string, then func()) error {
 	event := tidemark.Event{Type: "answer", Text: text}
-	lines, err := s.teller().Lines(ctx, log, []tidemark.Origin{in.Origin}, text)
+	lines, err := s.rooms.Teller().Lines(ctx, log, []tidemark.Origin{in.Origin}, text)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 
 // gateOf is a room that lets calls through as it is told.
 type gateOf struct {
-	noGate
+	room.NoGate
 	rules   map[string]room.Ruling // by tool
 	said    map[int]room.Ruling    // of calls that were asked about
 	judged  []string
@@ -44,7 +44,7 @@ func (g *gateOf) Ask(_ context.Context, _ room.Turn, calls []room.Waiting) (room
 
 // tellerOf notes when something is to be sent.
 type tellerOf struct {
-	noTeller
+	room.NoTeller
 	sends int
 	lines []string
 }

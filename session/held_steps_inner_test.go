@@ -229,7 +229,7 @@ func (l *losing) Query(ctx context.Context, sql string, args ...any) ([]tidemark
 // counted.
 func TestCheckCounts(t *testing.T) {
 	check := func(s *Session, to tidemark.EntryID) (room.Checked, error) {
-		r, _ := Room[*selfcheck.Room](s)
+		r, _ := room.Find[*selfcheck.Room](s.rooms)
 		return r.Check(t.Context(), room.Acted{Log: s.current(t), Overlay: "o", Edits: []tidemark.Edit{{From: "i0", To: to}}, Messages: []tidemark.Message{tidemark.NewText(tidemark.User, "hi")}})
 	}
 	for _, c := range []struct {

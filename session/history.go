@@ -237,7 +237,7 @@ func partPorts(s *Session) parts.Ports {
 	return parts.Ports{Key: s.Key, DB: s.DB, Blobs: s.Blobs, Runtime: s.Runtime, Log: s.log, Lineage: &s.lineage, Messages: s.messages,
 		Tell: func(i archive.Info) tidemark.Stmt { return s.outboxStmt("archive:"+i.Key, outArchive, i) },
 		BaseArchived: func(ctx context.Context, log string) (int64, error) {
-			if b, ok := Room[room.Brancher](s); ok {
+			if b, ok := room.Find[room.Brancher](s.rooms); ok {
 				return b.BaseArchived(ctx, log)
 			}
 			return 0, nil

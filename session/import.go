@@ -57,7 +57,7 @@ func (s *Session) Import(ctx context.Context, in iter.Seq2[Imported, error], pro
 	if err := s.step(ctx, r, stateDone, s.endStmts(outboxRetry)...); err != nil {
 		return ImportResult{}, fmt.Errorf("end import: %w", err)
 	}
-	s.closeRooms(ctx)
+	s.rooms.Closed(ctx)
 	s.report(ctx)
 	return s.importResult(ctx, r, im.skipped)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -74,7 +75,8 @@ func (s *Session) Post(ctx context.Context, in Input) (Receipt, error) {
 		r.State = "done"
 		write = func(ctx context.Context, stmts []tidemark.Stmt) error { return s.stop(ctx, in, stmts) }
 	}
-	if c, word, text := s.commander(in); c != nil { // nor is this for behind what waits for it
+	word, text, _ := strings.Cut(in.Text, " ")
+	if c := s.rooms.Commander(word); c != nil && in.Kind == InputAsk { // nor is this for behind what waits for it
 		write = func(ctx context.Context, stmts []tidemark.Stmt) (err error) {
 			state, err := s.commandRoom(ctx, c, in, word, text, stmts)
 			r.State = cmp.Or(state, r.State)
@@ -87,7 +89,7 @@ func (s *Session) Post(ctx context.Context, in Input) (Receipt, error) {
 	}
 	ahead := s.activeRun()
 	before := ""
-	if h, ok := Room[room.Hearer](s); ok && in.Kind == InputMessage && in.Origin.To != nil {
+	if h, ok := room.Find[room.Hearer](s.rooms); ok && in.Kind == InputMessage && in.Origin.To != nil {
 		before = h.Ahead(ctx, in.Origin) // behind the write it may be the input's own turn that asks
 	}
 	err = write(ctx, stmts)
@@ -104,7 +106,7 @@ func (s *Session) Post(ctx context.Context, in Input) (Receipt, error) {
 	if r.State == "new" && !r.Duplicate {
 		s.sayQueued(in.ID, ahead)
 		if before != "" {
-			if err := s.teller().Say(ctx, "waits/"+in.ID, in.Origin.To, "Your message is kept and comes next. First: "+before, nil); err != nil {
+			if err := s.rooms.Teller().Say(ctx, "waits/"+in.ID, in.Origin.To, "Your message is kept and comes next. First: "+before, nil); err != nil {
 				s.warn("tell what waits", err)
 			}
 		}
@@ -114,7 +116,7 @@ func (s *Session) Post(ctx context.Context, in Input) (Receipt, error) {
 	} else {
 		s.kick()
 	}
-	s.teller().Dispatch()
+	s.rooms.Teller().Dispatch()
 	r.Session, err = s.log.Ref(ctx, headRef(s.Key))
 	return r, err
 }

@@ -20,7 +20,7 @@ const countFar = 4
 
 // fitted is fit before a call of the model, and says where a budget of a room cannot be met.
 func (s *Session) fitted(ctx context.Context, r *run, v View) (View, error) {
-	b, ok := Room[room.Budgeter](s)
+	b, ok := room.Find[room.Budgeter](s.rooms)
 	if !ok || !b.Budgets() {
 		v, err := s.fit(ctx, r, r.measured(v), fitAuto)
 		return r.measured(v), err

@@ -86,7 +86,7 @@ func (s *Session) packParts(ctx context.Context, r *run, v View, most tidemark.T
 	}
 	rest, all := taskRoom(most)
 	card := ""
-	if r, ok := Room[room.Pusher](s); ok {
+	if r, ok := room.Find[room.Pusher](s.rooms); ok {
 		var err error
 		if card, err = r.Push(ctx, rest, all); err != nil {
 			s.Logger.Warn("read the task for the pack", "session", s.Key, "err", err)
@@ -116,7 +116,7 @@ func (s *Session) unpushed(ctx context.Context, v View) tidemark.Tokens {
 	if !v.Anchor {
 		return v.Size
 	}
-	rec, ok := Room[room.Recorder](s)
+	rec, ok := room.Find[room.Recorder](s.rooms)
 	if !ok {
 		return v.Size
 	}
@@ -144,7 +144,7 @@ func shown(v View) map[tidemark.EntryID]compaction.Item {
 // retrieve finds what was evicted and fits what a person said last. It is pushed only when the find can be
 // relied on: what is not asked for must not mislead.
 func (s *Session) retrieve(ctx context.Context, r *run, v View) ([]string, error) {
-	find, ok := Room[room.Retriever](s)
+	find, ok := room.Find[room.Retriever](s.rooms)
 	query := asked(v)
 	if !ok || query == "" || !evicted(v) || len(s.Stemmer.Terms(query)) == 0 {
 		return nil, nil

@@ -14,13 +14,13 @@ import (
 func (s *Session) past() room.Past {
 	return room.Past{Weigh: s.weighAt, Trim: s.trimAt, Archived: s.parts.UpTo, Begin: s.beginAt,
 		State: func(ctx context.Context, upTo int64, past bool) (room.State, error) {
-			if k, ok := Room[room.Keeper](s); ok {
+			if k, ok := room.Find[room.Keeper](s.rooms); ok {
 				return k.State(ctx, upTo, past)
 			}
 			return room.State{}, nil
 		},
 		Restore: func(ctx context.Context, to tidemark.Key, from room.Place) ([]tidemark.Stmt, error) {
-			if k, ok := Room[room.Keeper](s); ok {
+			if k, ok := room.Find[room.Keeper](s.rooms); ok {
 				return k.Restore(ctx, to, from.Session, from.Seq, from.State)
 			}
 			return nil, nil
@@ -71,7 +71,7 @@ func (h held) Move(ctx context.Context, i tidemark.SessionInfo, from room.Place,
 	}
 	h.r.Log = i.ID
 	s.lineage.Forget()
-	if r, ok := Room[room.Indexer](s); ok {
+	if r, ok := room.Find[room.Indexer](s.rooms); ok {
 		r.Came()
 	}
 	return nil

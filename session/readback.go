@@ -7,7 +7,6 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
-	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/paging"
 	"github.com/tidemark-ai/tidemark/recall"
 	"github.com/tidemark-ai/tidemark/room"
@@ -59,10 +58,10 @@ func (s *Session) mayRecall(ctx context.Context, r *run, c call, entry bool) err
 // delegated to said, or an episode.
 func (s *Session) readBack(ctx context.Context, b room.Back) (_ tidemark.Block, err error) {
 	var text string
-	far, ok := Room[room.Reader](s)
+	far, ok := room.Find[room.Reader](s.rooms)
 	switch id, block := compaction.ReadHandle(b.Entry); {
 	case b.Entry == "":
-		text, err = s.readEpisode(ctx, b.Log, b.Episode, b.Offset)
+		text, err = s.rooms.ReadEpisode(ctx, b.Log, b.Episode, b.Offset)
 	case ok && strings.HasPrefix(b.Entry, "agent:"):
 		text, err = far.Read(ctx, b.Entry, b.Offset)
 	case len(b.Entry) > maxID:
@@ -73,14 +72,6 @@ func (s *Session) readBack(ctx context.Context, b room.Back) (_ tidemark.Block, 
 		return s.readBlock(ctx, b.Call, id, block, b.Offset)
 	}
 	return tidemark.ToolResult(b.Call, text, false), err
-}
-
-// nearest asks the room that finds by more than words; none when there is none.
-func (s *Session) nearest(ctx context.Context, query string, in *host.Lineage) (near map[int64]recall.Stand, told string) {
-	if r, ok := Room[room.Finder](s); ok {
-		return r.Near(ctx, query, in)
-	}
-	return nil, ""
 }
 
 // stored reads messages of entries as a search does.
@@ -106,7 +97,7 @@ func (s *Session) noteRecall(ctx context.Context, by string, v recall.Verdict, f
 	if s.Observe != nil {
 		s.Observe(Notice{Type: NoticeRecalled, Text: by, Verdict: v})
 	}
-	if r, ok := Room[room.Recaller](s); ok {
+	if r, ok := room.Find[room.Recaller](s.rooms); ok {
 		r.Recalled(ctx, by, v, first)
 	}
 }

@@ -48,7 +48,7 @@ func (s *Session) announce(ctx context.Context, r *run, line string, stmts ...ti
 
 // tellPeople announces a line, and sends it to the people of the turn.
 func (s *Session) tellPeople(ctx context.Context, r *run, line string, stmts ...tidemark.Stmt) error {
-	told, err := s.teller().Lines(ctx, r.Log, r.origins, line)
+	told, err := s.rooms.Teller().Lines(ctx, r.Log, r.origins, line)
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (s *Session) tellPeople(ctx context.Context, r *run, line string, stmts ...
 
 // lastEvent ends a command with an event, and with a message to who gave it.
 func (s *Session) lastEvent(ctx context.Context, r *run, e tidemark.Event) error {
-	lines, err := s.teller().Lines(ctx, r.Log, r.origins, e.Text)
+	lines, err := s.rooms.Teller().Lines(ctx, r.Log, r.origins, e.Text)
 	if err != nil {
 		return err
 	}

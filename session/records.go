@@ -13,12 +13,12 @@ import (
 func (s *Session) records() room.Records {
 	return room.Records{Base: func() string { return s.settings().System }, Keep: keepText, Kept: s.prompt, AsOf: s.viewAsOf,
 		Paged: func(v compaction.View, again bool, since int64, before *paging.Account) *paging.Account {
-			if p, ok := Room[room.Pager](s); ok {
+			if p, ok := room.Find[room.Pager](s.rooms); ok {
 				return p.Paged(v, again, since, before)
 			}
 			return nil
 		}, Divided: func(ctx context.Context, v room.Seen) *room.Divided {
-			if t, ok := Room[room.EpisodeReader](s); ok {
+			if t, ok := room.Find[room.EpisodeReader](s.rooms); ok {
 				return t.Divided(ctx, v)
 			}
 			return nil
@@ -27,7 +27,7 @@ func (s *Session) records() room.Records {
 
 // recordCall has a room record a call, one that failed too. A failure to record is logged; the answer is worth more.
 func (s *Session) recordCall(r *run, v View, req tidemark.Request, c tidemark.Call, failed error) {
-	rec, ok := Room[room.Recorder](s)
+	rec, ok := room.Find[room.Recorder](s.rooms)
 	if !ok {
 		return
 	}
@@ -48,7 +48,7 @@ func (s *Session) recordCall(r *run, v View, req tidemark.Request, c tidemark.Ca
 
 // usageOf is what the calls of a run cost, as far as a room knows. An account that cannot be read is worth no failure.
 func (s *Session) usageOf(ctx context.Context, run string) (sum tidemark.Usage) {
-	if rec, ok := Room[room.Recorder](s); ok {
+	if rec, ok := room.Find[room.Recorder](s.rooms); ok {
 		var err error
 		if sum, err = rec.Usage(ctx, run); err != nil {
 			s.warn("read what a turn has spent", err)

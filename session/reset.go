@@ -256,8 +256,8 @@ func (s *Session) move(ctx context.Context, r *run, x *resetting) error {
 			prompt = '', cooldown = 0, failures = 0 WHERE key = ? AND log = ?`, Args: []any{x.New, now.UnixMilli(), now.UnixMilli(), string(s.Key), x.Old}, Want: 1},
 		s.undueStmt(dueReset),
 	}...)
-	stmts = append(stmts, s.pruneStmts()...)
-	lines, err := s.teller().Lines(ctx, x.New, r.origins, done.people())
+	stmts = append(stmts, s.rooms.PruneStmts()...)
+	lines, err := s.rooms.Teller().Lines(ctx, x.New, r.origins, done.people())
 	if err != nil {
 		return err
 	}
@@ -267,8 +267,8 @@ func (s *Session) move(ctx context.Context, r *run, x *resetting) error {
 	r.Log = x.New
 	s.lineage.Forget()
 	s.hub.send(Notice{Type: NoticeEvent, Run: r.ID, Event: &event})
-	s.teller().Dispatch()
-	s.closeRooms(ctx)
+	s.rooms.Teller().Dispatch()
+	s.rooms.Closed(ctx)
 	s.report(ctx)
 	return nil
 }

@@ -2,8 +2,6 @@ package session
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -12,20 +10,12 @@ import (
 	"github.com/tidemark-ai/tidemark/blocks"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/memory"
-	"github.com/tidemark-ai/tidemark/recall"
 	"github.com/tidemark-ai/tidemark/room"
 	"github.com/tidemark-ai/tidemark/summary"
 )
 
 // Room returns the first room of a session that is of a type, or has what an interface says.
-func Room[T any](s *Session) (found T, ok bool) {
-	for _, r := range s.rooms {
-		if t, ok := r.(T); ok {
-			return t, true
-		}
-	}
-	return found, false
-}
+func Room[T any](s *Session) (found T, ok bool) { return room.Find[T](s.rooms) }
 
 // ports is what rooms may use of the session.
 func (s *Session) ports() room.Ports {
@@ -42,7 +32,7 @@ func (s *Session) ports() room.Ports {
 				h, err := s.head(ctx)
 				return h.Log, err
 			},
-			Segments: s.lineage.Segments, Reaches: s.lineage.Reaches, Logs: s.Logs, Settled: func(ctx context.Context) (int64, error) { return leaver(s).Settled(ctx) }, Texts: s.findable, Entry: s.entry, Messages: s.messages, Info: s.Info, Words: s.wordy, MarksOf: s.marksOf,
+			Segments: s.lineage.Segments, Reaches: s.lineage.Reaches, Logs: s.Logs, Settled: func(ctx context.Context) (int64, error) { return s.rooms.Leaver().Settled(ctx) }, Texts: s.rooms.Texts, Entry: s.entry, Messages: s.messages, Info: s.Info, Words: s.wordy, MarksOf: s.rooms.Marks,
 			Announce: func(ctx context.Context, log string, e tidemark.Event, stmts ...tidemark.Stmt) error {
 				if err := s.DB.Tx(ctx, append([]tidemark.Stmt{s.eventStmt(log, e)}, stmts...)); err != nil {
 					return err
@@ -67,10 +57,10 @@ func (s *Session) ports() room.Ports {
 			}},
 		Channels: room.Channels{
 			Lines: func(ctx context.Context, log string, to []tidemark.Origin, text string) ([]tidemark.Stmt, error) {
-				return s.teller().Lines(ctx, log, to, text)
+				return s.rooms.Teller().Lines(ctx, log, to, text)
 			},
 			Say: func(ctx context.Context, id string, to *tidemark.Address, text string, e *tidemark.Event) error {
-				return s.teller().Say(ctx, id, to, text, e)
+				return s.rooms.Teller().Say(ctx, id, to, text, e)
 			}},
 		Turns: room.Turns{Active: s.activeRun, Usage: s.usageOf, GoOn: s.goOnStmts, Resume: func() { s.Runtime.Go(s.goOn) }, Hold: s.lend},
 		Lease: room.Lease{Owner: s.owner, Bound: s.ownerBound, Held: func() tidemark.Stmt {
@@ -80,45 +70,13 @@ func (s *Session) ports() room.Ports {
 			Keep: func(ctx context.Context, m tidemark.Message) (tidemark.Message, []tidemark.Stmt, error) {
 				return s.blocks.Compress(ctx, m, s.settings().ArtifactChars)
 			}}, Toolbox: s.Tools,
-		Finding: room.Finding{Stemmer: s.Stemmer, Lineage: s.lineage.For, Task: s.task, Near: s.nearest, ReadBack: s.readBack, Recalled: s.noteRecall,
+		Finding: room.Finding{Stemmer: s.Stemmer, Lineage: s.lineage.For, Task: s.rooms.Working, Near: s.rooms.Near, ReadBack: s.readBack, Recalled: s.noteRecall,
 			Stored: s.stored, Gate: func() memory.Gate { return s.settings().Gate }},
 		Records:   s.records(),
 		Checks:    s.checks(),
 		Queue:     s.queue(),
 		Allowance: room.Allowance{Limits: s.setLimits, Offered: s.tools, Account: s.account, Spend: callSpends},
 	}
-}
-
-// apart refuses rooms of which two, or one and the core, give one name to a table, to what is due or to what the agent is
-// told: one of them would never be called.
-func (s *Session) apart() error {
-	taken := map[string]bool{}
-	claim := func(r any, what string, names ...string) error {
-		for _, name := range names {
-			if taken[what+name] {
-				return fmt.Errorf("%T: %s %q is taken; begin it with the name of the room: %w", r, what, name, tidemark.ErrConflict)
-			}
-			taken[what+name] = true
-		}
-		return nil
-	}
-	core := room.Tables{Steps: tables}
-	for _, t := range coreTables {
-		core.Steps = append(core.Steps[:len(core.Steps):len(core.Steps)], t.Steps...)
-	}
-	err := errors.Join(claim(s, "table", core.Names()...), claim(s, "kind of due work", coreKinds...), claim(s, "kind of report", coreReports...))
-	for _, r := range s.rooms {
-		if k, ok := r.(room.Tabler); ok {
-			err = errors.Join(err, claim(r, "table", k.Tables().Names()...), claim(r, "space", k.Tables().Space))
-		}
-		if w, ok := r.(room.Waker); ok {
-			err = errors.Join(err, claim(r, "kind of due work", w.Wakes()))
-		}
-		if m, ok := r.(room.Reporter); ok {
-			err = errors.Join(err, claim(r, "kind of report", m.Reports()))
-		}
-	}
-	return err
 }
 
 // putNote appends a message to a log in which no turn is in work, with an event behind it and what else is written first.
@@ -158,76 +116,6 @@ func (s *Session) noteStmts(ctx context.Context, log string, e *tidemark.Entry, 
 	return append([]tidemark.Stmt{idle}, stmts...), err
 }
 
-// toldStmts are what rooms write with the end of a report, and toldRooms lets them know of it.
-func (s *Session) toldStmts() (stmts []tidemark.Stmt) {
-	for _, r := range s.rooms {
-		if t, ok := r.(room.Informer); ok {
-			stmts = append(stmts, t.ToldStmts()...)
-		}
-	}
-	return stmts
-}
-
-func (s *Session) toldRooms(ctx context.Context) {
-	for _, r := range s.rooms {
-		if t, ok := r.(room.Informer); ok {
-			t.Told(ctx)
-		}
-	}
-}
-
-// openRooms has rooms do what they do when a session is opened.
-func (s *Session) openRooms(ctx context.Context) error {
-	for _, r := range s.rooms {
-		if o, ok := r.(room.Opener); ok {
-			if err := o.Open(ctx); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// wakeRooms has the room that a kind of work is of do it; what is of none is not due any more.
-func (s *Session) wakeRooms(ctx context.Context, kind string) error {
-	for _, r := range s.rooms {
-		if w, ok := r.(room.Waker); ok && w.Wakes() == kind {
-			return w.Wake(ctx)
-		}
-	}
-	return s.DB.Tx(ctx, []tidemark.Stmt{s.undueStmt(kind)})
-}
-
-// answerRooms has the room that a word is of answer it; ok is false for a word of none.
-func (s *Session) answerRooms(ctx context.Context, r *run, word, text string, owner bool) (answer string, ok bool, err error) {
-	for _, x := range s.rooms {
-		a, answers := x.(room.Answerer)
-		if !answers || !slices.Contains(a.Answers(), word) {
-			continue
-		}
-		q := room.Asked{Word: word, Text: text, Owner: owner}
-		if r.command != nil {
-			q.ID, q.At = r.command.ID, r.command.At
-		}
-		answer, err := a.Answer(ctx, q)
-		if errors.Is(err, tidemark.ErrForbidden) {
-			return s.notYours(), true, nil
-		}
-		return answer, true, err
-	}
-	return "", false, nil
-}
-
-// roomTools lists the tools of rooms.
-func (s *Session) roomTools() (out []tidemark.Tool) {
-	for _, r := range s.rooms {
-		if t, ok := r.(room.Tools); ok {
-			out = append(out, t.Tools(s.pointing())...)
-		}
-	}
-	return out
-}
-
 // turn is a turn as rooms have it.
 func (r *run) turn() room.Turn {
 	return room.Turn{Run: r.ID, Log: r.Log, Round: r.Round, Origins: r.origins}
@@ -245,7 +133,7 @@ func (s *Session) callOf(r *run, c call) room.Call {
 // cancelCalls has a room end what calls of a run began that have no result, before the run ends itself: whichever life ends
 // it comes by here.
 func (s *Session) cancelCalls(ctx context.Context, r *run, calls []call) {
-	in, ok := Room[room.Canceller](s)
+	in, ok := room.Find[room.Canceller](s.rooms)
 	started := slices.DeleteFunc(slices.Clone(calls), func(c call) bool { return c.State != callStarted })
 	if !ok || len(started) == 0 {
 		return
@@ -259,73 +147,9 @@ func (s *Session) cancelCalls(ctx context.Context, r *run, calls []call) {
 	}
 }
 
-// briefs is what rooms say to the model behind the rest of what it is told of itself.
-func (s *Session) briefs() (out string) {
-	for _, r := range s.rooms {
-		if b, ok := r.(room.Briefer); ok && b.Brief() != "" {
-			out += "\n\n" + b.Brief()
-		}
-	}
-	return out
-}
-
-// pinned returns the entries of a log, and of what it continues, that stay in view.
-func (s *Session) pinned(ctx context.Context, log string) (map[tidemark.EntryID]bool, error) {
-	if r, ok := Room[room.Holder](s); ok {
-		return r.Pinned(ctx, log)
-	}
-	return nil, nil
-}
-
-// task returns what the conversation works on, as its agent or a person keeps it; the zero Task when neither does.
-func (s *Session) task(ctx context.Context) (recall.Task, error) {
-	if r, ok := Room[room.Marker](s); ok {
-		return r.Working(ctx)
-	}
-	return recall.Task{}, nil
-}
-
-// marksOf returns what is known of some entries; those of which nothing is are absent.
-func (s *Session) marksOf(ctx context.Context, ids []tidemark.EntryID) (map[tidemark.EntryID]room.Mark, error) {
-	if r, ok := Room[room.Marker](s); ok {
-		return r.Marks(ctx, ids)
-	}
-	return nil, nil
-}
-
-// closeRooms has rooms do what a reset or an import ends.
-func (s *Session) closeRooms(ctx context.Context) {
-	for _, r := range s.rooms {
-		if c, ok := r.(room.Closer); ok {
-			c.Closed(ctx)
-		}
-	}
-}
-
-// noTeller is the teller of a conversation without one.
-type noTeller struct{}
-
-func (noTeller) Dispatch()                                         {}
-func (noTeller) Typing(context.Context) func(to []tidemark.Origin) { return func([]tidemark.Origin) {} }
-func (noTeller) Unsent(context.Context) (int64, error)             { return 0, nil }
-func (noTeller) Lines(context.Context, string, []tidemark.Origin, string, ...string) ([]tidemark.Stmt, error) {
-	return nil, nil
-}
-func (noTeller) Say(context.Context, string, *tidemark.Address, string, *tidemark.Event) error {
-	return fmt.Errorf("this conversation has no channels: %w", tidemark.ErrNotFound)
-}
-
-// teller is the room that tells people over channels.
-func (s *Session) teller() room.Teller {
-	if t, ok := Room[room.Teller](s); ok {
-		return t
-	}
-	return noTeller{}
-}
-
 // wroteStmts are what the arrival of an input over a channel changes.
 func (s *Session) wroteStmts(ctx context.Context, in Input) ([]tidemark.Stmt, error) {
-	a, ok := Room[room.Addressee](s)
+	a, ok := room.Find[room.Addressee](s.rooms)
 	if !ok || in.Origin.To == nil {
 		return nil, nil
 	}
@@ -337,7 +161,7 @@ func (s *Session) wroteStmts(ctx context.Context, in Input) ([]tidemark.Stmt, er
 
 // quoting puts before what a person wrote a line that says which message they answered.
 func (s *Session) quoting(ctx context.Context, in Input) (tidemark.Message, error) {
-	a, ok := Room[room.Addressee](s)
+	a, ok := room.Find[room.Addressee](s.rooms)
 	if !ok || in.Kind != InputMessage {
 		return in.Message, nil
 	}
@@ -345,59 +169,10 @@ func (s *Session) quoting(ctx context.Context, in Input) (tidemark.Message, erro
 	return tidemark.Message{Role: in.Message.Role, Content: append([]tidemark.Block{tidemark.Text(line)}, in.Message.Content...)}, err
 }
 
-// outcomeStmts write down what came of a run, in the transaction that ends it.
-func (s *Session) outcomeStmts(ctx context.Context, r *run, out tidemark.Outcome) (stmts []tidemark.Stmt) {
-	for _, x := range s.rooms {
-		if c, ok := x.(room.Concluder); ok {
-			stmts = append(stmts, c.OutcomeStmts(ctx, room.Turn{Run: r.ID, Log: r.Log, Round: r.Round, Origins: r.origins}, out)...)
-		}
-	}
-	return stmts
-}
-
-// pruneStmts let go of what is old, in the transaction of a reset.
-func (s *Session) pruneStmts() (stmts []tidemark.Stmt) {
-	for _, x := range s.rooms {
-		if p, ok := x.(room.Pruner); ok {
-			stmts = append(stmts, p.PruneStmts()...)
-		}
-	}
-	return stmts
-}
-
-// tellRooms tells a room of a compaction that holds.
-func (s *Session) tellRooms(ctx context.Context, p *plan) {
-	if c, ok := Room[room.Compactor](s); ok && p.overlay != "" {
-		c.Compacted(ctx, p.Log, p.edits)
-	}
-}
-
-// tuned returns strategies as a room has them be.
-func (s *Session) tuned(ctx context.Context, list []compaction.Strategy) ([]compaction.Strategy, error) {
-	if c, ok := Room[room.Compactor](s); ok {
-		return c.Tune(ctx, list)
-	}
-	return list, nil
-}
-
-// frozenTool returns a tool of others as the model was told of it last.
-func (s *Session) frozenTool(name string) (t tidemark.Tool, ok bool) {
-	if o, ok := Room[room.Offerer](s); ok {
-		return o.Offered(name)
-	}
-	return t, false
-}
-
-// anew reports whether a tool of others is another than the one that the model was told of.
-func (s *Session) anew(ctx context.Context, name string) bool {
-	o, ok := Room[room.Offerer](s)
-	return ok && o.Changed(ctx, name)
-}
-
 // answerFirst has a room answer the calls of its tool, and returns the room, nil where there are none. A life that takes
 // the turn up later answers them the same.
 func (s *Session) answerFirst(ctx context.Context, r *run, calls []call) (room.CallAnswerer, error) {
-	a, ok := Room[room.CallAnswerer](s)
+	a, ok := room.Find[room.CallAnswerer](s.rooms)
 	if !ok {
 		return nil, nil
 	}
@@ -421,23 +196,9 @@ func (s *Session) answerFirst(ctx context.Context, r *run, calls []call) (room.C
 	return a, nil
 }
 
-// planned is [compaction.Plan] with what a room knows of the log, where a strategy asks for it.
-func (s *Session) planned(ctx context.Context, log string, list []compaction.Strategy, v compaction.View, force bool) (act compaction.Act, err error) {
-	plan := func(v compaction.View) (err error) {
-		act, err = compaction.Plan(list, v, s.Budget(), force)
-		return err
-	}
-	if d, ok := Room[room.Divider](s); ok {
-		err = d.Divide(ctx, log, v, force, plan)
-	} else {
-		err = plan(v)
-	}
-	return act, err
-}
-
 // leftBy has a room say what a plan does to episodes, by the measure of the view before.
 func (s *Session) leftBy(ctx context.Context, p *plan, v View, after compaction.View, done *Compacted) error {
-	d, ok := Room[room.Divider](s)
+	d, ok := room.Find[room.Divider](s.rooms)
 	if !ok {
 		return nil
 	}
@@ -449,19 +210,11 @@ func (s *Session) leftBy(ctx context.Context, p *plan, v View, after compaction.
 	return err
 }
 
-// readEpisode is what the model reads of an episode of a log.
-func (s *Session) readEpisode(ctx context.Context, log, name string, offset int) (string, error) {
-	if t, ok := Room[room.EpisodeReader](s); ok {
-		return t.ReadEpisode(ctx, log, name, offset)
-	}
-	return "", fmt.Errorf("episode %.100q: %w", name, tidemark.ErrNotFound)
-}
-
 // advised adds to what is pushed what the model is told of a context that fills up. It is not stored, and what it
 // takes is counted where there is room for it only: a full window has the word all the same.
 func (s *Session) advised(r *run, v View) View {
 	text := r.over
-	if p, ok := Room[room.Pager](s); ok {
+	if p, ok := room.Find[room.Pager](s.rooms); ok {
 		text = strings.TrimSpace(p.Advice(v.View) + "\n" + text)
 	}
 	if r.untidy != "" {

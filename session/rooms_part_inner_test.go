@@ -14,7 +14,6 @@ import (
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/recall"
 	"github.com/tidemark-ai/tidemark/room"
-	"github.com/tidemark-ai/tidemark/summary"
 )
 
 // diary notes what it is asked and told.
@@ -102,15 +101,15 @@ func TestRoomsTakePart(t *testing.T) {
 		t.Error("no room works, and the session does")
 	}
 	*d.lines = nil
-	if got := s.briefs(); got != "\n\nA diary is kept." || !strings.HasSuffix(s.settings().System, got) {
+	if got := s.rooms.Brief(); got != "\n\nA diary is kept." || !strings.HasSuffix(s.settings().System, got) {
 		t.Errorf("they brief with %q", got)
 	}
-	s.does(t, `INSERT INTO due(key, kind, at) VALUES(?, 'ring', 1), (?, 'gone', 1)`, string(s.Key), string(s.Key))
-	if err := s.wakeRooms(ctx, "ring"); !errors.Is(err, errKnown) {
+	if ok, err := s.rooms.Wake(ctx, "ring"); !ok || !errors.Is(err, errKnown) {
 		t.Errorf("it wakes with %v", err)
 	}
 	said("wake")
-	if err := s.wakeRooms(ctx, "gone"); err != nil || s.reads(t, `SELECT kind FROM due WHERE key = ? LIMIT 9`, string(s.Key)) != "ring" {
+	s.does(t, `INSERT INTO due(key, kind, at) VALUES(?, 'gone', 1)`, string(s.Key))
+	if err := s.Wake(ctx); err != nil || s.reads(t, `SELECT kind FROM due WHERE key = ? AND kind = 'gone' LIMIT 9`, string(s.Key)) != "" {
 		t.Errorf("what is of no room is due still, %v", err)
 	}
 	r := &run{ID: "r", Log: "log", Round: 2, origins: []tidemark.Origin{{}, {}}}
@@ -119,38 +118,40 @@ func TestRoomsTakePart(t *testing.T) {
 		ok                 bool
 		err                error
 	}{
-		{"flood", "today", "high at noon", true, nil}, {"other", "x", "of the mute", true, nil}, {"tide", "secret", s.notYours(), true, nil}, {"tide", "broken", "", true, errKnown}, {"ebb", "x", "", false, nil},
+		{"flood", "today", "high at noon", true, nil}, {"other", "x", "of the mute", true, nil}, {"tide", "secret", "x", true, tidemark.ErrForbidden}, {"tide", "broken", "", true, errKnown}, {"ebb", "x", "", false, nil},
 	} {
-		if answer, ok, err := s.answerRooms(ctx, r, c.word, c.text, true); answer != c.answer || ok != c.ok || !errors.Is(err, c.err) {
+		if answer, ok, err := s.rooms.Answer(ctx, room.Asked{Word: c.word, Text: c.text, Owner: true}); answer != c.answer || ok != c.ok || !errors.Is(err, c.err) {
 			t.Errorf("%s %s: %q, %v, %v", c.word, c.text, answer, ok, err)
 		}
 	}
 	r.command = &queued{ID: "in", At: time.UnixMilli(7)}
-	if _, _, err := s.answerRooms(ctx, r, "tide", "", false); err != nil {
+	if _, err := s.reply(ctx, r, "tide"); err != nil {
 		t.Error(err)
 	}
+	if got, err := s.reply(ctx, r, "tide secret"); got != s.notYours() || err != nil {
+		t.Errorf("what is not theirs is answered %q, %v", got, err)
+	}
 	zero := time.Time{}.UnixMilli()
-	said(fmt.Sprintf("asked flood today true  %d", zero), fmt.Sprintf("asked tide secret true  %d", zero), fmt.Sprintf("asked tide broken true  %d", zero), "asked tide  false in 7")
-	stmts := slices.Concat(s.toldStmts(), s.pruneStmts(), s.outcomeStmts(ctx, r, tidemark.Outcome{Text: "done"}), s.endStmts(time.Minute))
+	said(fmt.Sprintf("asked flood today true  %d", zero), fmt.Sprintf("asked tide secret true  %d", zero), fmt.Sprintf("asked tide broken true  %d", zero), "asked tide  true in 7", "asked tide secret true in 7")
+	stmts := slices.Concat(s.rooms.ToldStmts(), s.rooms.PruneStmts(), s.rooms.OutcomeStmts(ctx, r.turn(), tidemark.Outcome{Text: "done"}), s.endStmts(time.Minute))
 	if err := s.DB.Tx(ctx, stmts); err != nil || s.reads(t, `SELECT title FROM heads WHERE key = ? LIMIT 1`, string(s.Key)) != "tpoe" {
 		t.Errorf("they write %q, %v", s.reads(t, `SELECT title FROM heads WHERE key = ? LIMIT 1`, string(s.Key)), err)
 	}
-	s.toldRooms(ctx)
-	s.closeRooms(ctx)
-	s.tellRooms(ctx, &plan{Draft: summary.Draft{Log: "log"}, edits: make([]tidemark.Edit, 2)})
-	s.tellRooms(ctx, &plan{Draft: summary.Draft{Log: "log"}, edits: make([]tidemark.Edit, 3), overlay: "o"})
+	s.rooms.Told(ctx)
+	s.rooms.Closed(ctx)
+	s.rooms.Compacted(ctx, "log", make([]tidemark.Edit, 3))
 	s.noteRecall(ctx, ByPerson, recall.Nothing, "e")
 	said("outcome r log 2 2 done", "told", "closed", "compacted log 3", fmt.Sprintf("recalled person %v e", recall.Nothing))
 	if len(told) != 1 || told[0].Type != NoticeRecalled || told[0].Text != ByPerson || told[0].Verdict != recall.Nothing {
 		t.Errorf("who counts is told %+v", told)
 	}
-	if list, err := s.tuned(ctx, []compaction.Strategy{compaction.Pointer{}, compaction.Summary{}}); err != nil || len(list) != 1 || list[0].Name() != "summary" {
+	if list, err := s.rooms.Tune(ctx, []compaction.Strategy{compaction.Pointer{}, compaction.Summary{}}); err != nil || len(list) != 1 || list[0].Name() != "summary" {
 		t.Errorf("tuned they are %v, %v", list, err)
 	}
-	if _, ok := Room[diary](s); !ok {
+	if _, ok := room.Find[diary](s.rooms); !ok {
 		t.Error("a room is not found by its type")
 	}
-	if _, ok := Room[room.Holder](s); ok {
+	if _, ok := room.Find[room.Holder](s.rooms); ok {
 		t.Error("a room is found by what it has not")
 	}
 }
@@ -160,30 +161,30 @@ func TestRoomsTakePart(t *testing.T) {
 func TestWithoutRooms(t *testing.T) {
 	s, _ := plain(t, Config{})
 	ctx := t.Context()
-	if err := s.teller().Say(ctx, "id", nil, "x", nil); !errors.Is(err, tidemark.ErrNotFound) {
+	if err := s.rooms.Teller().Say(ctx, "id", nil, "x", nil); !errors.Is(err, tidemark.ErrNotFound) {
 		t.Errorf("a line is sent: %v", err)
 	}
-	lines, err := s.teller().Lines(ctx, "log", nil, "x")
-	unsent, bad := s.teller().Unsent(ctx)
-	s.teller().Dispatch()
-	s.teller().Typing(ctx)(nil)
+	lines, err := s.rooms.Teller().Lines(ctx, "log", nil, "x")
+	unsent, bad := s.rooms.Teller().Unsent(ctx)
+	s.rooms.Teller().Dispatch()
+	s.rooms.Teller().Typing(ctx)(nil)
 	if lines != nil || err != nil || unsent != 0 || bad != nil {
 		t.Errorf("%d lines, %v, %d not sent, %v", len(lines), err, unsent, bad)
 	}
-	pins, err := s.pinned(ctx, "log")
-	task, bad := s.task(ctx)
-	marks, worse := s.marksOf(ctx, nil)
+	pins, err := s.rooms.Pinned(ctx, "log")
+	task, bad := s.rooms.Working(ctx)
+	marks, worse := s.rooms.Marks(ctx, nil)
 	upTo, worst := s.parts.BaseArchived(ctx, "log")
 	if pins != nil || err != nil || task.ID != "" || bad != nil || marks != nil || worse != nil || upTo != 0 || worst != nil {
 		t.Errorf("pins %v, task %+v, marks %v, archived to %d", pins, task, marks, upTo)
 	}
-	if _, err := s.readEpisode(ctx, "log", "build", 0); !errors.Is(err, tidemark.ErrNotFound) || !strings.Contains(err.Error(), `"build"`) {
+	if _, err := s.rooms.ReadEpisode(ctx, "log", "build", 0); !errors.Is(err, tidemark.ErrNotFound) || !strings.Contains(err.Error(), `"build"`) {
 		t.Errorf("an episode: %v", err)
 	}
-	if near, told := s.nearest(ctx, "query", nil); near != nil || told != "" {
+	if near, told := s.rooms.Near(ctx, "query", nil); near != nil || told != "" {
 		t.Errorf("found %v, %q", near, told)
 	}
-	if err := s.findable(ctx, []int64{1}, nil); err != nil {
+	if err := s.rooms.Texts(ctx, []int64{1}, nil); err != nil {
 		t.Error(err)
 	}
 	in := Input{Kind: InputMessage, Message: tidemark.NewText(tidemark.User, "x"), Origin: tidemark.Origin{To: &tidemark.Address{}}, Quoted: "m"}
@@ -192,11 +193,11 @@ func TestWithoutRooms(t *testing.T) {
 	if heard != nil || err != nil || m.PlainText() != "x" || bad != nil {
 		t.Errorf("heard %v, quoted %q", heard, m.PlainText())
 	}
-	held, err := skipper(s).HoldStmts(ctx, "r", "log")
-	decided, bad := skipper(s).DecideStmts(ctx, "r", "log", tidemark.Entry{})
-	settled, worse := leaver(s).Settled(ctx)
-	count, worst := leaver(s).Count(ctx)
-	if held != nil || err != nil || decided != nil || bad != nil || settled != host.LogEnd || worse != nil || count != 0 || worst != nil || skipper(s).Again(ctx, "r") != nil {
+	held, err := s.rooms.Skipper().HoldStmts(ctx, "r", "log")
+	decided, bad := s.rooms.Skipper().DecideStmts(ctx, "r", "log", tidemark.Entry{})
+	settled, worse := s.rooms.Leaver().Settled(ctx)
+	count, worst := s.rooms.Leaver().Count(ctx)
+	if held != nil || err != nil || decided != nil || bad != nil || settled != host.LogEnd || worse != nil || count != 0 || worst != nil || s.rooms.Skipper().Again(ctx, "r") != nil {
 		t.Errorf("held %v, decided %v, settled %d, %d skipped", held, decided, settled, count)
 	}
 	if a, err := s.answerFirst(ctx, &run{}, []call{{}}); a != nil || err != nil {

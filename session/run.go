@@ -185,12 +185,12 @@ func (s *Session) work(r *run) worked {
 	defer stop()
 	defer r.releaseView()
 	s.hub.send(Notice{Type: NoticeStart, Run: r.ID})
-	r.typing = s.teller().Typing(limited)
+	r.typing = s.rooms.Teller().Typing(limited)
 	r.typing(r.origins) // of a run that was taken over
-	defer skipper(s).Ended(s.life, r.ID)
+	defer s.rooms.Skipper().Ended(s.life, r.ID)
 	err := r.halted()
 	if err == nil {
-		err = skipper(s).Again(limited, r.ID)
+		err = s.rooms.Skipper().Again(limited, r.ID)
 	}
 	if err == nil {
 		err = s.turn(limited, r)
@@ -205,7 +205,7 @@ func (s *Session) work(r *run) worked {
 		s.fail(r, err)
 	}
 	s.ended(r, cancel)
-	s.teller().Dispatch()
+	s.rooms.Teller().Dispatch()
 	s.report(s.life)
 	s.setAlarm(s.life)
 	switch {
@@ -323,13 +323,13 @@ func (s *Session) fail(r *run, why error) {
 	}
 	if len(r.took) > 0 { // else it is tried again, and the log need not say so each time
 		stmts = append(stmts, s.eventStmt(r.Log, tidemark.Event{Type: kind, Text: Explain(why)}))
-		lines, err := s.teller().Lines(ctx, r.Log, r.origins, Explain(why), told(why)...)
+		lines, err := s.rooms.Teller().Lines(ctx, r.Log, r.origins, Explain(why), told(why)...)
 		if err != nil {
 			s.failed("tell of a failure", nil, err)
 		}
 		stmts = append(stmts, lines...)
 	}
-	stmts = append(stmts, s.outcomeStmts(ctx, r, tidemark.Outcome{Error: Explain(why)})...)
+	stmts = append(stmts, s.rooms.OutcomeStmts(ctx, r.turn(), tidemark.Outcome{Error: Explain(why)})...)
 	stmts = append(append(stmts, s.endStmts(outboxRetry)...), doneStmt(r), tidemark.Stmt{SQL: `UPDATE runs SET error = ? WHERE id = ?`, Args: []any{Explain(why), r.ID}})
 	err := s.step(ctx, r, stateFailed, stmts...)
 	if errors.Is(err, tidemark.ErrConflict) {

@@ -32,7 +32,7 @@ func (s *Session) checks() room.Checks {
 			return o.Size, err
 		},
 		Indexed: func(ctx context.Context, e tidemark.Entry, m tidemark.Message) (checks, repaired int, fault string, err error) {
-			if r, ok := Room[room.Indexer](s); ok {
+			if r, ok := room.Find[room.Indexer](s.rooms); ok {
 				return r.Check(ctx, e, m)
 			}
 			return 0, 0, "", nil
@@ -44,7 +44,7 @@ func (s *Session) checks() room.Checks {
 // view without it is returned. A check that cannot be made is no violation, and when one was found the plan has no overlay any
 // more.
 func (s *Session) checked(ctx context.Context, r *run, p *plan, v View) (View, error) {
-	checker, ok := Room[room.Checker](s)
+	checker, ok := room.Find[room.Checker](s.rooms)
 	if p.overlay == "" || !ok {
 		return v, nil
 	}
@@ -100,26 +100,13 @@ func (s *Session) liftUnsound(ctx context.Context, r *run, p *plan, c room.Check
 	return nil
 }
 
-// wasUnsound refuses an act that a self-check has just taken back: it would be again.
-func (s *Session) wasUnsound(ctx context.Context, act compaction.Act) error {
-	checker, ok := Room[room.Checker](s)
-	if !ok {
-		return nil
-	}
-	why, err := checker.Lifted(ctx, act.Edits)
-	if err == nil && why != "" {
-		err = fmt.Errorf("the same compaction was taken back by its self-check (%s): %w", why, tidemark.ErrNoGain)
-	}
-	return err
-}
-
 // recount has markers stand for all that their spans hide: also for what left before and has nothing in the view any more
 // that a plan could count, such as the runs of an episode behind the one that has its line.
 func (s *Session) recount(ctx context.Context, log string, edits []tidemark.Edit) error {
 	if !slices.ContainsFunc(edits, func(e tidemark.Edit) bool { _, ok := compaction.MarkerOf(e); return ok }) {
 		return nil
 	}
-	d, ok := Room[room.Divider](s)
+	d, ok := room.Find[room.Divider](s.rooms)
 	if !ok {
 		return nil
 	}

@@ -74,7 +74,7 @@ func TestCheckOfStorageDown(t *testing.T) {
 				if err != nil || len(entries) != 1 {
 					t.Fatal(entries, err)
 				}
-				checks, _ := Room[*selfcheck.Room](s)
+				checks, _ := room.Find[*selfcheck.Room](s.rooms)
 				id := entries[0].ID
 				c, err := checks.Check(t.Context(), room.Acted{Log: s.current(t), Overlay: "o", Edits: []tidemark.Edit{{From: id, To: id}}, Messages: []tidemark.Message{tidemark.NewText(tidemark.User, "hi")}})
 				unmade := tc.fail != nil && tc.violations == 0

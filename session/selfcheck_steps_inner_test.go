@@ -113,12 +113,12 @@ func TestLiftUnsound(t *testing.T) {
 	if got := s.notices(t); got != "The compaction was taken back: what it evicted could not be had again in full. a; b. Everything is in view as before." {
 		t.Errorf("told %q", got)
 	}
-	if err := s.wasUnsound(t.Context(), compaction.Act{}); err != nil {
-		t.Errorf("another act: %v", err)
+	if why, err := s.rooms.Unsound(t.Context(), nil); why != "" || err != nil {
+		t.Errorf("another act: %q, %v", why, err)
 	}
 	c.lifted = "a; b"
-	if err := s.wasUnsound(t.Context(), compaction.Act{}); !errors.Is(err, tidemark.ErrNoGain) || !strings.Contains(err.Error(), "(a; b)") {
-		t.Errorf("the same act: %v", err)
+	if why, err := s.rooms.Unsound(t.Context(), nil); why != "a; b" || err != nil {
+		t.Errorf("the same act: %q, %v", why, err)
 	}
 	r.State = stateDone
 	if err := s.liftUnsound(t.Context(), r, p, found, nil); !errors.Is(err, tidemark.ErrConflict) {

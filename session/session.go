@@ -121,7 +121,7 @@ type Config struct {
 // what is kept here can be lost at any time.
 type Session struct {
 	Config
-	rooms  []any
+	rooms  room.List
 	log    *host.Log
 	blocks blocks.Store    // what is large of its messages
 	life   context.Context // ends when the host drops the object
@@ -167,10 +167,10 @@ func Open(life context.Context, c Config) (*Session, error) {
 			s.rooms = append(s.rooms, p.Parts()...)
 		}
 	}
-	if err := s.apart(); err != nil {
+	if err := s.rooms.Apart(core(), coreKinds, coreReports); err != nil {
 		return nil, fmt.Errorf("open session %s: %w", c.Key, err)
 	}
-	for _, step := range []func(context.Context) error{s.ensure, s.begins, s.readLearned, s.loadSettings, s.openRooms, s.resume} {
+	for _, step := range []func(context.Context) error{s.ensure, s.begins, s.readLearned, s.loadSettings, s.rooms.Open, s.resume} {
 		if err := step(life); err != nil {
 			return nil, fmt.Errorf("open session %s: %w", c.Key, err)
 		}

@@ -133,7 +133,7 @@ func (s *Session) loadSettings(ctx context.Context) error {
 		base = pointerSystem
 	}
 	c.System = cmp.Or(c.System, base)
-	c.System += s.briefs()
+	c.System += s.rooms.Brief()
 	if was := s.now.Swap(&c); was != nil && was.Model != c.Model {
 		s.mostTaken.Store(0)
 		s.mostReply.Store(0)

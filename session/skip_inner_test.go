@@ -51,12 +51,12 @@ func TestUnskippedAll(t *testing.T) {
 	if got := s.unskipped(t.Context(), items); len(got) != want {
 		t.Errorf("%d items are left, want %d", len(got), want)
 	}
-	all, err := leaver(s).Skipped(t.Context(), items[0].Seq, items[len(items)-1].Seq)
+	all, err := s.rooms.Leaver().Skipped(t.Context(), items[0].Seq, items[len(items)-1].Seq)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, it := range items {
-		one, err := leaver(s).Skipped(t.Context(), it.Seq, it.Seq)
+		one, err := s.rooms.Leaver().Skipped(t.Context(), it.Seq, it.Seq)
 		if err != nil || one[it.Seq] != (i/2%7 != 0) || all[it.Seq] != one[it.Seq] {
 			t.Fatalf("message %d: skipped %v, %v among all, %v", i, one, all[it.Seq], err)
 		}

@@ -151,7 +151,7 @@ func (s *Session) Info(ctx context.Context) (tidemark.SessionInfo, error) {
 	if err != nil {
 		return tidemark.SessionInfo{}, err
 	}
-	skipped, err := leaver(s).Count(ctx)
+	skipped, err := s.rooms.Leaver().Count(ctx)
 	if err != nil {
 		return tidemark.SessionInfo{}, err
 	}
@@ -163,6 +163,15 @@ func (s *Session) Info(ctx context.Context) (tidemark.SessionInfo, error) {
 
 // coreTables are those that a database has from their first row on.
 var coreTables = []room.Tables{artifactTables}
+
+// core are the tables of the core.
+func core() room.Tables {
+	all := room.Tables{Steps: tables}
+	for _, t := range coreTables {
+		all.Steps = append(all.Steps[:len(all.Steps):len(all.Steps)], t.Steps...)
+	}
+	return all
+}
 
 // artifactTables are made with the first large result of a tool.
 var artifactTables = room.Tables{Space: "session_artifacts", Steps: blocks.Tables}

@@ -54,11 +54,11 @@ const cleanupEvent = "cleanup"
 // tidyStmts decides what a model asked for in a reply and returns what carries it out: statements for the transaction
 // that appends the reply, so that neither is there without the other.
 func (s *Session) tidyStmts(ctx context.Context, r *run, v View, reply tidemark.EntryID) ([]tidemark.Stmt, *tidemark.Event, error) {
-	t, ok := Room[room.Tidier](s)
+	t, ok := room.Find[room.Tidier](s.rooms)
 	if len(r.asked.Blocks) == 0 || !ok {
 		return nil, nil, nil
 	}
-	pins, err := s.pinned(ctx, r.Log)
+	pins, err := s.rooms.Pinned(ctx, r.Log)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -89,7 +89,7 @@ func (s *Session) tidyStmts(ctx context.Context, r *run, v View, reply tidemark.
 			}
 		}
 	}
-	if h, ok := Room[room.Holder](s); ok { // as the model's tool for the task does
+	if h, ok := room.Find[room.Holder](s.rooms); ok { // as the model's tool for the task does
 		more, err := h.PinStmts(ctx, r.Log, done.Pins)
 		if err != nil {
 			return nil, nil, err

@@ -34,13 +34,13 @@ const (
 // tools lists what the model may call: the session's own, the agent's, and those of others.
 func (s *Session) tools(ctx context.Context) ([]tidemark.Tool, error) {
 	var others []tidemark.Tool
-	if o, ok := Room[room.Offerer](s); ok { // behind system, which makes the prompt anew
+	if o, ok := room.Find[room.Offerer](s.rooms); ok { // behind system, which makes the prompt anew
 		var err error
 		if others, err = o.Offer(ctx); err != nil {
 			return nil, err
 		}
 	}
-	out := append(s.roomTools(), s.Agent.Tools(s.Scope())...)
+	out := append(s.rooms.Tools(s.pointing()), s.Agent.Tools(s.Scope())...)
 	for _, t := range others {
 		if !slices.ContainsFunc(out, func(o tidemark.Tool) bool { return o.Name == t.Name }) { // ours come first
 			out = append(out, t)
@@ -266,10 +266,10 @@ func (s *Session) runCall(ctx context.Context, r *run, c call) (tidemark.Block, 
 
 // toolTime is how long a call of a tool may take.
 func (s *Session) toolTime(name string) time.Duration {
-	if t, ok := s.frozenTool(name); ok && t.Timeout > 0 {
+	if t, ok := s.rooms.Offered(name); ok && t.Timeout > 0 {
 		return t.Timeout
 	}
-	for _, t := range s.roomTools() {
+	for _, t := range s.rooms.Tools(s.pointing()) {
 		if t.Name == name && t.Timeout > 0 {
 			return t.Timeout
 		}
@@ -386,7 +386,7 @@ func (s *Session) closeCalls(ctx context.Context, r *run, why error) ([]tidemark
 	if err != nil {
 		return nil, err
 	}
-	closed, err := s.doorman().Close(ctx, r.ID)
+	closed, err := s.rooms.Gate().Close(ctx, r.ID)
 	if err != nil {
 		return nil, err
 	}

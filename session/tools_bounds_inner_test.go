@@ -237,14 +237,14 @@ func TestToolTime(t *testing.T) {
 			t.Errorf("%s: %s", name, b.AppendJSON(nil))
 		}
 	}
-	if !s.anew(t.Context(), "changed") || s.anew(t.Context(), "far") {
+	if !s.rooms.Changed(t.Context(), "changed") || s.rooms.Changed(t.Context(), "far") {
 		t.Error("another tool was changed")
 	}
-	if tool, ok := s.frozenTool("far"); !ok || tool.Timeout != 7 {
+	if tool, ok := s.rooms.Offered("far"); !ok || tool.Timeout != 7 {
 		t.Errorf("%+v, %v", tool, ok)
 	}
 	bare, _ := plain(t, Config{})
-	if _, ok := bare.frozenTool("far"); ok || bare.anew(t.Context(), "changed") {
+	if _, ok := bare.rooms.Offered("far"); ok || bare.rooms.Changed(t.Context(), "changed") {
 		t.Error("nobody offers tools of others")
 	}
 	if !pointing([]compaction.Strategy{compaction.Summary{}, compaction.Pointer{}}) || pointing([]compaction.Strategy{compaction.Summary{}}) {

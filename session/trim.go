@@ -31,7 +31,7 @@ func (s *Session) TrimEstimate(ctx context.Context, threshold int) (TrimEstimate
 	if err != nil {
 		return TrimEstimate{}, err
 	}
-	pins, err := s.pinned(ctx, v.Log)
+	pins, err := s.rooms.Pinned(ctx, v.Log)
 	if err != nil {
 		return TrimEstimate{}, err
 	}

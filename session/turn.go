@@ -245,7 +245,7 @@ func (s *Session) ask(ctx context.Context, r *run, view View) (tidemark.Reply, e
 
 // stream makes the call and passes on what arrives. said is the text so far, for an abort.
 func (s *Session) stream(ctx context.Context, r *run, view View) (reply tidemark.Reply, said string, err error) {
-	tidier, tidies := Room[room.Tidier](s)
+	tidier, tidies := room.Find[room.Tidier](s.rooms)
 	text := tags{on: tidies && tidier.Cooperates()}
 	sent := false
 	r.asked, r.begun = compaction.Wishes{}, false
@@ -329,7 +329,7 @@ func (s *Session) commit(ctx context.Context, r *run, view View, reply tidemark.
 	stmts = append(stmts, tidied...)
 	// Also what the model says before it calls tools: it stands in the log as said to them, and they wait.
 	said, final := Answer(reply.Message), len(reply.Message.Calls()) == 0
-	lines, err := s.teller().Lines(ctx, r.Log, tidemark.Audience(r.origins, reply.Message.PlainText(), final), said)
+	lines, err := s.rooms.Teller().Lines(ctx, r.Log, tidemark.Audience(r.origins, reply.Message.PlainText(), final), said)
 	if err != nil {
 		return err
 	}
@@ -339,11 +339,11 @@ func (s *Session) commit(ctx context.Context, r *run, view View, reply tidemark.
 		next = stateTools
 		stmts = append(stmts, calls...)
 	} else {
-		decided, err := skipper(s).DecideStmts(ctx, r.ID, r.Log, e)
+		decided, err := s.rooms.Skipper().DecideStmts(ctx, r.ID, r.Log, e)
 		if err != nil {
 			return err
 		}
-		stmts = append(append(stmts, decided...), s.outcomeStmts(ctx, r, tidemark.Outcome{Text: reply.Message.PlainText(), Entry: e.ID})...)
+		stmts = append(append(stmts, decided...), s.rooms.OutcomeStmts(ctx, r.turn(), tidemark.Outcome{Text: reply.Message.PlainText(), Entry: e.ID})...)
 		stmts = append(append(stmts, s.endStmts(outboxRetry)...), doneStmt(r),
 			tidemark.Stmt{SQL: `UPDATE runs SET reply = ? WHERE id = ?`, Args: []any{string(e.ID), r.ID}, Want: 1})
 	}
@@ -354,12 +354,12 @@ func (s *Session) commit(ctx context.Context, r *run, view View, reply tidemark.
 		return fmt.Errorf("commit reply: %w", err)
 	}
 	if next == stateDone {
-		skipper(s).EndWait(r.ID) // whoever is told of the end may look for the turn
+		s.rooms.Skipper().EndWait(r.ID) // whoever is told of the end may look for the turn
 	}
 	if said == wordless {
 		s.pass(r, wordless)
 	}
-	s.teller().Dispatch()
+	s.rooms.Teller().Dispatch()
 	if event != nil {
 		s.hub.send(Notice{Type: NoticeEvent, Run: r.ID, Event: event})
 	}

@@ -337,7 +337,7 @@ func (s *Session) storedStmts(ctx context.Context, log string, e *tidemark.Entry
 		return nil, err
 	}
 	stmts = append(stmts, entry...)
-	if r, ok := Room[room.Indexer](s); ok {
+	if r, ok := room.Find[room.Indexer](s.rooms); ok {
 		index, err := r.IndexStmts(ctx, *e, full)
 		return append(stmts, index...), err
 	}
