@@ -238,7 +238,9 @@ func (s *Session) takeOut(ctx context.Context, r *run, v View, api tidemark.APIE
 	for _, p := range parts {
 		switch {
 		case p.Pack:
-			s.refusedPack.Store(&v.Pack)
+			if pack, ok := Room[room.Packer](s); ok {
+				pack.Refused(v.Pack)
+			}
 			lines = append(lines, fmt.Sprintf("The model's API refused what was found for this turn, or is new in memory (%s). It goes without.", why))
 		case p.Memory:
 			more = append(more, s.withoutMemory()...)

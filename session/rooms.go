@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
@@ -54,7 +53,14 @@ func (s *Session) ports() room.Ports {
 			Outbox: func(id, kind string, payload any, after time.Duration) []tidemark.Stmt {
 				return []tidemark.Stmt{s.outboxStmt(id, kind, payload), s.dueStmt(dueOutbox, s.Runtime.Now().Add(after), "")}
 			}},
-		View: room.View{EvictedAt: s.evictedAt, Strategies: s.strategies, Budget: s.Budget, NoteRoom: s.noteRoom,
+		View: room.View{EvictedAt: s.evictedAt, Strategies: s.strategies, Budget: s.Budget, Windows: &s.windows,
+			NoteRoom: func() (rest, all tidemark.Tokens) { return room.PackShares(s.settings().PackTokens) },
+			PackTokens: func() tidemark.Tokens {
+				if !s.pointing() {
+					return 0
+				}
+				return max(s.settings().PackTokens, 0)
+			},
 			Seen: func(ctx context.Context, log string) (room.Seen, error) {
 				v, err := s.view(ctx, log)
 				return v.Seen, err
@@ -462,25 +468,4 @@ func (s *Session) readEpisode(ctx context.Context, log, name string, offset int)
 		return t.ReadEpisode(ctx, log, name, offset)
 	}
 	return "", fmt.Errorf("episode %.100q: %w", name, tidemark.ErrNotFound)
-}
-
-// advised adds to what is pushed what the model is told of a context that fills up. It is not stored, and what it
-// takes is counted where there is room for it only: a full window has the word all the same.
-func (s *Session) advised(r *run, v View) View {
-	text := r.over
-	if p, ok := Room[room.Pager](s); ok {
-		text = strings.TrimSpace(p.Advice(v.View) + "\n" + text)
-	}
-	if r.untidy != "" {
-		text, r.untidy = strings.TrimSpace(text+"\n"+r.untidy), ""
-	}
-	if text == "" {
-		return v
-	}
-	v.Size += tidemark.EstimateText(text)
-	if v.Pack != "" {
-		text = v.Pack + "\n\n" + text
-	}
-	v.Pack = text
-	return v
 }

@@ -133,8 +133,11 @@ func (s *Session) openPlan(ctx context.Context, log string) (*plan, error) {
 	return p, nil
 }
 
-// summaryDeadline bounds one call of the summariser.
-const summaryDeadline = 5 * time.Minute
+// Bounds of one call of the summariser.
+const (
+	summaryDeadline = 5 * time.Minute
+	maxKnown        = 12_000 // bytes of what it is told to be known
+)
 
 // summaryBudget is the most tokens that a summary message may take: an eighth of the window, and a
 // quarter of what system prompt and tools leave, since half of that is kept word for word.
@@ -183,7 +186,14 @@ const (
 // condense asks for the summary of a chunk, or for its memories only, and for its halves one after the other where the
 // model takes no more.
 func (s *Session) condense(ctx context.Context, p *plan, v View, items []compaction.Item, onlyMemories bool, halvings int) error {
-	near := s.near(ctx, items)
+	var near []memory.Known
+	knower, ok := Room[room.Knower](s)
+	if ok && !s.settings().NoMemories {
+		near = knower.Near(ctx, items)
+		if p.known == nil {
+			p.known = append([]string{}, knower.Memories(ctx, v.Seen)...)
+		}
+	}
 	w, err := s.askSummary(ctx, p, v, items, onlyMemories, memory.List(near))
 	if err == nil {
 		if !onlyMemories {
@@ -266,7 +276,7 @@ const (
 // strictly is asked for again; an oversized chunk is not sent at all.
 func (s *Session) askSummary(ctx context.Context, p *plan, v View, items []compaction.Item, onlyMemories bool, near string) (compaction.Written, error) {
 	window := s.summaryWindow()
-	ask := compaction.Ask{Model: s.summaryModel(), Previous: compaction.Bound(p.Rolling, window/8), Memories: s.known(ctx, v, p), Instructions: p.Instructions,
+	ask := compaction.Ask{Model: s.summaryModel(), Previous: compaction.Bound(p.Rolling, window/8), Memories: p.heard(window), Instructions: p.Instructions,
 		Items: items, OnlyMemories: onlyMemories, NoMemories: s.settings().NoMemories, Near: near}
 	req := compaction.Prompt(ask)
 	req.MaxTokens = min(compaction.SummaryTokens, max(window/8, 400))
@@ -369,6 +379,23 @@ func (s *Session) addFacts(p *plan, items []compaction.Item, lines []string, nea
 // chunkSize is how much is summarised at a time: a quarter of the window, as in the reference.
 func (s *Session) chunkSize() tidemark.Tokens {
 	return max(min(s.settings().Window, s.summaryWindow())/4, 1)
+}
+
+// heard is what memory has and the facts of earlier chunks, none of which is to be extracted again; the newest within a budget.
+func (p *plan) heard(window tidemark.Tokens) string {
+	lines := slices.Clone(p.known)
+	for _, x := range p.Facts {
+		for _, f := range x.Facts {
+			lines = append(lines, "- "+f.Text)
+		}
+	}
+	most, from, size := min(maxKnown, int(window)/5), len(lines), 0 // in bytes: some 1/16 of it, in tokens
+	for ; from > 0; from-- {
+		if size += len(lines[from-1]) + 1; size > most {
+			break
+		}
+	}
+	return strings.Join(lines[from:], "\n")
 }
 
 // pauseStmt does the same with other statements.

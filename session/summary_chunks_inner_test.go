@@ -12,6 +12,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/memory"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // TestSummarizeChunk: what becomes of a chunk: the model's words, or an extract, or a note of its size, each stored before the
@@ -205,134 +206,66 @@ func TestExtraction(t *testing.T) {
 	}
 }
 
-// informed is an agent that tells what is new in memory.
-type informed struct {
-	silent
-	asked []memory.Since
-	news  memory.News
-	fail  error
+// knowing is a room that knows what is remembered.
+type knowing struct{ asked []string }
+
+func (k *knowing) Memories(_ context.Context, v room.Seen) []string {
+	k.asked = append(k.asked, "memories of "+v.Log)
+	return nil
 }
 
-func (a *informed) PromptWithin(context.Context, tidemark.Scope, time.Time, tidemark.Tokens) (string, memory.Mark, error) {
-	return "", memory.Mark{}, nil
+func (k *knowing) Near(_ context.Context, items []compaction.Item) []memory.Known {
+	k.asked = append(k.asked, fmt.Sprint("near ", len(items)))
+	return []memory.Known{{ID: 3, Text: "the pier is closed"}}
 }
 
-func (a *informed) News(_ context.Context, _ tidemark.Scope, since memory.Since) (memory.News, error) {
-	a.asked = append(a.asked, since)
-	return a.news, a.fail
-}
-
-// TestNewsOfATurn: what is new in memory is asked for once under a prompt, within what is free, and not for a prompt that the
-// turn has made itself; without an answer the turn goes on.
-func TestNewsOfATurn(t *testing.T) {
-	agent := &informed{news: memory.News{Files: []memory.Fresh{{Path: "MEMORY.md", Lines: []string{"- the key hangs behind the door"}}}}}
-	s, rt := plain(t, Config{Agent: agent, Settings: Settings{Window: 100_000}})
-	mark := func(at time.Time) string {
-		raw := mustJSON(memory.Mark{At: at.UnixMilli()})
-		hash := string(tidemark.HashOf([]byte(raw)))
-		if err := s.DB.Tx(t.Context(), []tidemark.Stmt{keepText(hash, raw)}); err != nil {
-			t.Fatal(err)
+// TestSummariserKnows: a room is asked for what is remembered once a plan, for facts near each chunk, and for nothing where nothing
+// is to be remembered.
+func TestSummariserKnows(t *testing.T) {
+	for _, off := range []bool{false, true} {
+		k, m := &knowing{}, &played{play: summarizes}
+		s, _ := plain(t, Config{Provider: m, Settings: Settings{Window: 100_000, NoMemories: off}, Rooms: []room.Maker{func(room.Ports) any { return k }}})
+		p := &plan{ID: "p", Log: "log"}
+		v := talk("log", 4)
+		for _, items := range [][]compaction.Item{v.Items[:1], v.Items[1:]} {
+			_ = s.condense(t.Context(), p, v, items, false, 0)
 		}
-		return hash
-	}
-	before, now := mark(rt.now.Add(-time.Millisecond)), mark(rt.now)
-	view := func(mark string, size tidemark.Tokens) View {
-		v := weighing("log", size, 0, 0)
-		v.mark = mark
-		return v
-	}
-	r := &run{Started: rt.now}
-	for _, c := range []struct {
-		name string
-		v    View
-		told bool
-		asks int
-		most tidemark.Tokens
-	}{
-		{"no memory", view("", 10), false, 0, 0},
-		{"of before", view(before, 10), true, 1, 1_000},
-		{"again", view(before, 10), true, 1, 1_000},
-		{"of this turn", view(now, 10), false, 1, 1_000},
-		{"again of this turn", view(now, 10), false, 1, 1_000},
-		{"of before, and little is free", view(before, 98_000), true, 2, 500},
-		{"an unknown one", view("gone", 10), false, 2, 500},
-	} {
-		got := s.news(t.Context(), r, c.v)
-		if strings.Contains(got, "the key hangs") != c.told || len(agent.asked) != c.asks || c.asks > 0 && (agent.asked[c.asks-1].Most != c.most || agent.asked[c.asks-1].Log != "log" || !agent.asked[c.asks-1].Now.Equal(rt.now)) {
-			t.Errorf("%s: %q, asked %+v", c.name, got, agent.asked)
+		if got := strings.Join(k.asked, ", "); got != map[bool]string{false: "near 1, memories of log, near 3", true: ""}[off] {
+			t.Errorf("without memories %v: asked for %q", off, got)
+		}
+		for _, req := range m.calls {
+			if strings.Contains(req.Messages[0].PlainText(), "the pier is closed") == off {
+				t.Errorf("without memories %v: asked %q", off, req.Messages[0].PlainText())
+			}
 		}
 	}
-	agent.fail, agent.news = errKnown, memory.News{}
-	if got := s.news(t.Context(), &run{Started: rt.now}, view(before, 10)); got != "" {
-		t.Errorf("without an answer: %q", got)
-	}
-	full := view(before, 100_001)
-	if s.news(t.Context(), &run{Started: rt.now}, full); agent.asked[len(agent.asked)-1].Most != 0 {
-		t.Errorf("of a full window %d tokens are asked for", agent.asked[len(agent.asked)-1].Most)
-	}
 }
 
-// TestKnownFacts: what a summariser is told to be known: what memory has, then the facts of earlier chunks, the newest as far as
-// there is room; memory is asked once a plan.
-func TestKnownFacts(t *testing.T) {
-	agent := &informed{}
-	s, _ := plain(t, Config{Agent: agent, Settings: Settings{Window: 100_000}})
+// TestHeardFacts: what a summariser is told to be known: what memory has, then the facts of earlier chunks, the newest as far as
+// there is room.
+func TestHeardFacts(t *testing.T) {
 	p := &plan{Facts: []tidemark.Extraction{{Facts: []tidemark.Fact{{Text: "a"}, {Text: "b"}}}, {Facts: []tidemark.Fact{{Text: "c"}}}}}
-	if got := s.known(t.Context(), View{}, p); got != "- a\n- b\n- c" || p.known == nil || len(agent.asked) != 0 {
+	if got := p.heard(100_000); got != "- a\n- b\n- c" {
 		t.Errorf("without memory: %q", got)
 	}
-	p.known = []string{"- old"}
-	if got := s.known(t.Context(), View{}, p); got != "- old\n- a\n- b\n- c" || len(p.known) != 1 {
-		t.Errorf("with memory: %q", got)
-	}
-	for room, want := range map[int]string{16: "- old\n- a\n- b\n- c", 15: "- a\n- b\n- c", 12: "- a\n- b\n- c", 11: "- b\n- c", 4: "- c", 3: ""} { // bytes, each line with its end
-		s.settings().set = tidemark.Tokens(5*room + 2)
-		p.known = []string{"- o"}
-		if got := s.known(t.Context(), View{}, p); got != strings.Replace(want, "- old", "- o", 1) {
-			t.Errorf("in %d bytes: %q", room, got)
+	p.known = append(make([]string, 0, 9), "- old")
+	for range 2 {
+		if got := p.heard(100_000); got != "- old\n- a\n- b\n- c" || len(p.known) != 1 {
+			t.Errorf("with memory: %q", got)
 		}
 	}
-	s.settings().set = 10_000_000
+	for bytes, want := range map[tidemark.Tokens]string{16: "- o\n- a\n- b\n- c", 15: "- a\n- b\n- c", 12: "- a\n- b\n- c", 11: "- b\n- c", 4: "- c", 3: ""} { // each line with its end
+		p.known = []string{"- o"}
+		if got := p.heard(5*bytes + 2); got != want {
+			t.Errorf("in %d bytes: %q", bytes, got)
+		}
+	}
 	p.known = []string{strings.Repeat("x", 11_987)}
-	if got := s.known(t.Context(), View{}, p); len(got) != 11_999 {
+	if got := p.heard(10_000_000); len(got) != 11_999 {
 		t.Errorf("%d bytes of at most 12,000", len(got))
 	}
 	p.known = []string{strings.Repeat("x", 11_988)}
-	if got := s.known(t.Context(), View{}, p); got != "- a\n- b\n- c" {
+	if got := p.heard(10_000_000); got != "- a\n- b\n- c" {
 		t.Errorf("%d bytes of at most 12,000", len(got))
-	}
-	s.settings().NoMemories = true
-	if got := s.known(t.Context(), View{}, p); got != "" {
-		t.Errorf("without memories %q is known", got)
-	}
-}
-
-// TestNearFacts: facts are looked for by what persons said, the newest of it, where facts are compared at all.
-func TestNearFacts(t *testing.T) {
-	agent := &informed{news: memory.News{Near: []memory.Known{{ID: 3, Text: "x"}}}}
-	s, _ := plain(t, Config{Agent: agent, Settings: Settings{Window: 100_000}})
-	said := func(source, text string) compaction.Item {
-		return compaction.Item{Source: source, Message: tidemark.NewText(tidemark.User, text)}
-	}
-	long := strings.Repeat("y", maxNear)
-	items := []compaction.Item{said(tidemark.FromPerson, " first "), said(tidemark.FromModel, "an answer"), said(tidemark.FromPerson, "  "), said(tidemark.FromPerson, "second")}
-	if got := s.near(t.Context(), items); got != nil || len(agent.asked) > 0 {
-		t.Errorf("nobody compares facts, and %+v are near", got)
-	}
-	s.settings().Gate = struct{ memory.Gate }{}
-	if got := s.near(t.Context(), items[1:3]); got != nil || len(agent.asked) > 0 {
-		t.Errorf("persons said nothing, and %+v are near", got)
-	}
-	if got := s.near(t.Context(), items); len(got) != 1 || agent.asked[0].Near != "first\nsecond" {
-		t.Errorf("%+v, asked %+v", got, agent.asked)
-	}
-	s.near(t.Context(), []compaction.Item{said(tidemark.FromPerson, "é"+long)})
-	s.near(t.Context(), []compaction.Item{said(tidemark.FromPerson, long), said(tidemark.FromPerson, "z")})
-	if agent.asked[1].Near != long || agent.asked[2].Near != long[2:]+"\nz" {
-		t.Errorf("asked for %d and %d bytes", len(agent.asked[1].Near), len(agent.asked[2].Near))
-	}
-	s.settings().NoMemories = true
-	if got := s.near(t.Context(), items); got != nil || len(agent.asked) != 3 {
-		t.Errorf("without memories %+v are near", got)
 	}
 }
