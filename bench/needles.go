@@ -19,6 +19,7 @@ import (
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/provider/offline"
 	"github.com/tidemark-ai/tidemark/room"
+	"github.com/tidemark-ai/tidemark/room/pack"
 	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/room/task"
 	"github.com/tidemark-ai/tidemark/session"
@@ -198,7 +199,7 @@ func open(ctx context.Context, folder string, model tidemark.Provider, strategie
 		return nil, nil, errors.Join(err, db.Close())
 	}
 	s, err := session.Open(ctx, session.Config{Key: "agent:main:needles", DB: db, Blobs: blobs, Provider: model, Agent: nobody{},
-		Runtime: native.NewRuntime(nil), Strategies: strategies, Settings: settings, Rooms: []room.Maker{search.Make, task.Make(task.Auto)}})
+		Runtime: native.NewRuntime(nil), Strategies: strategies, Settings: settings, Rooms: []room.Maker{search.Make, task.Make(task.Auto), pack.Make}})
 	if err != nil {
 		return nil, nil, errors.Join(err, db.Close())
 	}

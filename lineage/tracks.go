@@ -98,6 +98,19 @@ func MainTrack(list []Track) int {
 	return best
 }
 
+// Shown lists the tracks of the conversation that a key is of, and the key of the one that is shown for it: for the root of a
+// client's conversation that of the main track, for any other key that one itself. Where there are no tracks both are empty.
+func Shown(ctx context.Context, db tidemark.DB, key tidemark.Key) (shown tidemark.Key, list []Track, err error) {
+	list, err = Tracks(ctx, db, key)
+	if err != nil || len(list) == 0 {
+		return "", nil, err
+	}
+	if key == key.Root() {
+		key = list[MainTrack(list)].Key
+	}
+	return key, list, nil
+}
+
 // cut is a log up to a position.
 type cut struct {
 	log string

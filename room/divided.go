@@ -11,8 +11,11 @@ import (
 // Seen is what the model sees of a log.
 type Seen struct {
 	compaction.View
-	Log   string                   // session id
-	Shown []compaction.Replacement // the overlays that are in effect
+	Log    string                   // session id
+	Shown  []compaction.Replacement // the overlays that are in effect
+	System string                   // the prompt
+	Mark   string                   // hash of the mark of System's memory, see Records.Kept; empty when that has none
+	Anchor bool                     // Size rests on what the provider reported
 }
 
 // CallAnswerer is a room with a tool whose calls are answered together and in their order, before any call of the reply runs:

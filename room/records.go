@@ -24,7 +24,6 @@ type Sent struct {
 	Run         string
 	Attempt     int  // from 1
 	Compactions int  // of the conversation before it
-	Anchored    bool // the size of what was seen rests on a provider's report
 	Pushed      bool // something stood beside the messages
 	Last, Until int64
 	Prompt      string // hash of a system text that is kept

@@ -118,6 +118,10 @@ type View struct {
 	Budget     func() compaction.Budget
 	// NoteRoom returns the tokens that a room may push, and those with what must be heeded, however little is left.
 	NoteRoom func() (rest, all tidemark.Tokens)
+	// PackTokens is the budget that what is pushed beside the view has its shares of, 0 where nothing is; see Packer.
+	PackTokens func() tidemark.Tokens
+	// Windows are what the view has to fit.
+	Windows Windows
 }
 
 // Voice is what those who listen are told.

@@ -96,7 +96,7 @@ func (s *Session) readEvicted(ctx context.Context, kind, data string) (*summary.
 	}
 	stmts := []tidemark.Stmt{next}
 	if len(chunks) > 0 {
-		p.Known = s.knownTo(v)
+		p.Known = s.known(v)
 		err := s.writer.Condense(ctx, p, chunks[0])
 		if err != nil && ctx.Err() != nil {
 			return p, err
@@ -251,7 +251,7 @@ func (s *Session) extraction(ctx context.Context, v View) (*summary.Draft, error
 			items = append(items, it)
 		}
 	}
-	p := &summary.Draft{ID: "reset", Log: v.Log, OnlyMemories: true, Known: s.knownTo(v)}
+	p := &summary.Draft{ID: "reset", Log: v.Log, OnlyMemories: true, Known: s.known(v)}
 	for _, chunk := range compaction.Chunks(items, s.chunkSize()) {
 		err := s.writer.Condense(ctx, p, chunk)
 		if summary.Passing(err) || err != nil && ctx.Err() != nil {

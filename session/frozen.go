@@ -84,15 +84,14 @@ func keepText(hash, text string) tidemark.Stmt {
 	return tidemark.Stmt{SQL: `INSERT INTO prompts(hash, text) VALUES(?, ?) ON CONFLICT(hash) DO NOTHING`, Args: []any{hash, text}}
 }
 
-// teller is an agent that keeps its memory within a budget of the one who asks, and tells later what came since.
-type teller interface {
+// bounded is an agent that keeps its memory within a budget of the one who asks, and says what it was made from.
+type bounded interface {
 	PromptWithin(ctx context.Context, scope tidemark.Scope, now time.Time, most tidemark.Tokens) (string, memory.Mark, error)
-	News(ctx context.Context, scope tidemark.Scope, since memory.Since) (memory.News, error)
 }
 
 // askPrompt asks the agent for its part of the system prompt, at most a quarter of what may be sent.
 func (s *Session) askPrompt(ctx context.Context, now time.Time) (string, memory.Mark, error) {
-	if a, ok := s.Agent.(teller); ok {
+	if a, ok := s.Agent.(bounded); ok {
 		return a.PromptWithin(ctx, s.Scope(), now, s.Budget().Limit()/4)
 	}
 	text, err := s.Agent.Prompt(ctx, s.Scope(), now)

@@ -17,6 +17,7 @@ import (
 	"github.com/tidemark-ai/tidemark/room/errand"
 	"github.com/tidemark-ai/tidemark/room/occasion"
 	"github.com/tidemark-ai/tidemark/room/outbound"
+	"github.com/tidemark-ai/tidemark/room/pack"
 	"github.com/tidemark-ai/tidemark/room/pager"
 	"github.com/tidemark-ai/tidemark/room/reflection"
 	"github.com/tidemark-ai/tidemark/room/search"
@@ -33,7 +34,7 @@ import (
 
 // rooms makes the rooms of the session.
 func (h *harness) rooms() []room.Maker {
-	out := append(slices.Concat(finding, snapshots.Makers()), anatomy.Make, selfcheck.Make, outbound.Make(h.courier), occasion.Make(h.courier != nil), task.Make(h.taskState), spool.Make, toolset.Make, pager.Make, approvals.Make(h.approvals), episodic.Make, delegation.Make(h.delegation), errand.Make)
+	out := append(slices.Concat(finding, snapshots.Makers()), anatomy.Make, selfcheck.Make, outbound.Make(h.courier), occasion.Make(h.courier != nil), task.Make(h.taskState), pack.Make, spool.Make, toolset.Make, pager.Make, approvals.Make(h.approvals), episodic.Make, delegation.Make(h.delegation), errand.Make)
 	if h.embedder != nil {
 		out = append(out, vectors.Make(h.embedder))
 	}

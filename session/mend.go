@@ -12,6 +12,7 @@ import (
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/mend"
 	"github.com/tidemark-ai/tidemark/refusal"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // Bounds of mending.
@@ -238,7 +239,9 @@ func (s *Session) takeOut(ctx context.Context, r *run, v View, api tidemark.APIE
 	for _, p := range parts {
 		switch {
 		case p.Pack:
-			s.refusedPack.Store(&v.Pack)
+			if pack, ok := room.Find[room.Packer](s.rooms); ok {
+				pack.Refused(v.Pack)
+			}
 			lines = append(lines, fmt.Sprintf("The model's API refused what was found for this turn, or is new in memory (%s). It goes without.", why))
 		case p.Memory:
 			more = append(more, s.withoutMemory()...)

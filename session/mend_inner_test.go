@@ -13,6 +13,7 @@ import (
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/mend"
+	"github.com/tidemark-ai/tidemark/room"
 	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
@@ -103,8 +104,8 @@ func TestMendAsks(t *testing.T) {
 		{"of no network", func(tidemark.Request) error { return &tidemark.APIError{Class: tidemark.ClassNetwork} }, odd, false, false, "", false, "a b"},
 		{"of too many requests", func(tidemark.Request) error { return &tidemark.APIError{Class: tidemark.ClassRate, Status: 429} }, odd, false, false, "", false, "a b"},
 	} {
-		p := &judging{judge: c.judge}
-		s, _ := plain(t, Config{Provider: p, Settings: Settings{MaxTokens: 4000, System: "Be kind."}})
+		p, pack := &judging{judge: c.judge}, &packing{}
+		s, _ := plain(t, Config{Provider: p, Settings: Settings{MaxTokens: 4000, System: "Be kind."}, Rooms: []room.Maker{func(room.Ports) any { return pack }}})
 		r := s.begun(t, "r", stateCalling)
 		s.puts(t, s.Key, "in", InputMessage, "taken", "r")
 		s.does(t, `INSERT INTO entries(seq, id, log, kind, at, hash, origin, payload) VALUES(30, 'q2', ?, 'message', 1, '', '{"input":"in"}', '{}')`, r.Log)
@@ -126,8 +127,8 @@ func TestMendAsks(t *testing.T) {
 		if got := strings.Join(toolNames(unrefused(v.Tools, *s.refusedTools.Load(), s.windows.Name(s.settings().Model), s.Runtime.Now())), " "); got != c.tools {
 			t.Errorf("%s: %q are offered", c.name, got)
 		}
-		if (s.refusedPack.Load() != nil) != (c.name == "what was pushed") || s.reads(t, `SELECT count(*) FROM entries WHERE log <> ? AND kind IN ('event', 'overlay') LIMIT 1`, r.Log) != "0" {
-			t.Errorf("%s: what was pushed is refused: %v, and others have events or overlays", c.name, s.refusedPack.Load() != nil)
+		if strings.Join(pack.told, "|") != map[bool]string{true: "some news"}[c.name == "what was pushed"] || s.reads(t, `SELECT count(*) FROM entries WHERE log <> ? AND kind IN ('event', 'overlay') LIMIT 1`, r.Log) != "0" {
+			t.Errorf("%s: of what was pushed %q is refused, and others have events or overlays", c.name, pack.told)
 		}
 		if text, _, err := s.system(t.Context()); c.name == "memory" && (text != "Be kind." || err != nil) {
 			t.Errorf("the prompt is %q, %v", text, err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/room"
 	"github.com/tidemark-ai/tidemark/room/task"
 	"github.com/tidemark-ai/tidemark/session"
 )
@@ -134,7 +135,7 @@ func TestPack(t *testing.T) {
 	if !strings.HasPrefix(lines[0], "[From evicted") || !onlyTime.MatchString(lines[len(lines)-1]) {
 		t.Errorf("order of the note: %s", req.Note)
 	}
-	if n := tidemark.EstimateText(req.Note); n > session.DefaultPack/2+40 {
+	if n := tidemark.EstimateText(req.Note); n > room.DefaultPack/2+40 {
 		t.Errorf("the note has %d tokens", n)
 	}
 	for _, said := range h.originals() {

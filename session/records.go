@@ -34,7 +34,7 @@ func (s *Session) recordCall(r *run, v View, req tidemark.Request, c tidemark.Ca
 	ctx := s.life // that of the turn may have ended the call
 	h, err := s.head(ctx)
 	if err == nil {
-		sent := room.Sent{Seen: v.Seen, Run: r.ID, Attempt: r.Attempt, Compactions: h.Compactions, Anchored: v.Anchor, Pushed: v.Pack != "", Last: v.Last, Until: v.Until,
+		sent := room.Sent{Seen: v.Seen, Run: r.ID, Attempt: r.Attempt, Compactions: h.Compactions, Pushed: v.Pack != "", Last: v.Last, Until: v.Until,
 			Prompt: h.Prompt, Request: req, Call: c}
 		if failed != nil {
 			sent.Failed = Explain(failed)

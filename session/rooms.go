@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
@@ -45,7 +44,14 @@ func (s *Session) ports() room.Ports {
 			Outbox: func(id, kind string, payload any, after time.Duration) []tidemark.Stmt {
 				return []tidemark.Stmt{s.outboxStmt(id, kind, payload), s.dueStmt(dueOutbox, s.Runtime.Now().Add(after), "")}
 			}},
-		View: room.View{EvictedAt: s.evictedAt, Strategies: s.strategies, Budget: s.Budget, NoteRoom: s.noteRoom,
+		View: room.View{EvictedAt: s.evictedAt, Strategies: s.strategies, Budget: s.Budget, Windows: &s.windows,
+			NoteRoom: func() (rest, all tidemark.Tokens) { return room.PackShares(s.settings().PackTokens) },
+			PackTokens: func() tidemark.Tokens {
+				if !s.pointing() {
+					return 0
+				}
+				return max(s.settings().PackTokens, 0)
+			},
 			Seen: func(ctx context.Context, log string) (room.Seen, error) {
 				v, err := s.view(ctx, log)
 				return v.Seen, err
@@ -210,30 +216,15 @@ func (s *Session) leftBy(ctx context.Context, p *plan, v View, after compaction.
 	return err
 }
 
-// advised adds to what is pushed what the model is told of a context that fills up. It is not stored, and what it
-// takes is counted where there is room for it only: a full window has the word all the same.
-func (s *Session) advised(r *run, v View) View {
-	text := r.over
-	if p, ok := room.Find[room.Pager](s.rooms); ok {
-		text = strings.TrimSpace(p.Advice(v.View) + "\n" + text)
-	}
-	if r.untidy != "" {
-		text, r.untidy = strings.TrimSpace(text+"\n"+r.untidy), ""
-	}
-	if text == "" {
-		return v
-	}
-	v.Size += tidemark.EstimateText(text)
-	if v.Pack != "" {
-		text = v.Pack + "\n\n" + text
-	}
-	v.Pack = text
-	return v
-}
-
 // writerPorts are what the writer of summaries is given.
 func writerPorts(s *Session) summary.Ports {
-	return summary.Ports{Scope: s.Scope(), Provider: s.Provider, Runtime: s.Runtime, Learn: s.windows.Learn, Near: s.near, Findable: s.unskipped,
+	return summary.Ports{Scope: s.Scope(), Provider: s.Provider, Runtime: s.Runtime, Learn: s.windows.Learn, Findable: s.unskipped,
+		Near: func(ctx context.Context, items []compaction.Item) []memory.Known {
+			if k, ok := room.Find[room.Knower](s.rooms); ok {
+				return k.Near(ctx, items)
+			}
+			return nil
+		},
 		Failures: func(ctx context.Context) (int, error) {
 			h, err := s.head(ctx)
 			return h.Failures, err
@@ -242,4 +233,14 @@ func writerPorts(s *Session) summary.Ports {
 			now, model := s.settings(), s.summaryModel()
 			return summary.Settings{Model: model, Own: model == now.Model, Window: s.windows.Of(model, now.set).Tokens, NoMemories: now.NoMemories}
 		}}
+}
+
+// known returns what tells what memory has of a view, which need not be extracted again.
+func (s *Session) known(v View) func(ctx context.Context) []string {
+	return func(ctx context.Context) []string {
+		if k, ok := room.Find[room.Knower](s.rooms); ok {
+			return k.Memories(ctx, v.Seen)
+		}
+		return nil
+	}
 }

@@ -53,9 +53,6 @@ type run struct {
 	owner    string                     // who works on it: new with each take-over, so the last one wins
 	mark     string                     // that a person stopped it, as its row says; see stop.go
 	release  func()                     // gives back what its view was let in with, nil when it was not asked
-
-	news      *newsOf   // of memory, in this life; nil before it was asked for
-	retrieved *[]string // what was found for its input in this life, nil before it was looked for
 }
 
 // running is what works in this life.

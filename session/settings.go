@@ -10,6 +10,7 @@ import (
 	"github.com/tidemark-ai/tidemark/blocks"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/room"
 )
 
 // Override is what one session has set for itself; zero fields leave the configured value.
@@ -125,7 +126,7 @@ func (s *Session) loadSettings(ctx context.Context) error {
 	c.ToolTimeout = cmp.Or(c.ToolTimeout, DefaultToolTimeout)
 	c.TurnTimeout = cmp.Or(c.TurnTimeout, DefaultTurnTimeout)
 	c.ViewBytes = cmp.Or(c.ViewBytes, DefaultViewBytes)
-	c.PackTokens = cmp.Or(c.PackTokens, DefaultPack)
+	c.PackTokens = cmp.Or(c.PackTokens, room.DefaultPack)
 	c.ArtifactChars = cmp.Or(c.ArtifactChars, blocks.DefaultChars)
 	c.strategies = narrowed(s.Strategies, c.limits.Strategies)
 	base := defaultSystem

@@ -135,7 +135,7 @@ func (s *Session) summaryBudget(v View) tidemark.Tokens {
 // tier 2 notes a chunk that the model cannot take; tier 3 extracts. A failure that may pass puts
 // the compaction off, with what is finished kept, unless the next call would not fit.
 func (s *Session) summarizeChunk(ctx context.Context, r *run, v View, p *plan, items []compaction.Item, hard bool) error {
-	p.Known, p.Again = s.knownTo(v), p.Reason == string(fitAgain)
+	p.Known, p.Again = s.known(v), p.Reason == string(fitAgain)
 	err := s.writer.Condense(ctx, &p.Draft, items)
 	switch {
 	case err == nil:

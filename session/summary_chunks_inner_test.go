@@ -12,6 +12,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/memory"
+	"github.com/tidemark-ai/tidemark/room"
 	"github.com/tidemark-ai/tidemark/summary"
 )
 
@@ -163,99 +164,37 @@ func TestExtraction(t *testing.T) {
 	}
 }
 
-// informed is an agent that tells what is new in memory.
-type informed struct {
-	silent
-	asked []memory.Since
-	news  memory.News
-	fail  error
+// knowing is a room that knows what is remembered.
+type knowing struct{ asked []string }
+
+func (k *knowing) Memories(_ context.Context, v room.Seen) []string {
+	k.asked = append(k.asked, "memories of "+v.Log)
+	return nil
 }
 
-func (a *informed) PromptWithin(context.Context, tidemark.Scope, time.Time, tidemark.Tokens) (string, memory.Mark, error) {
-	return "", memory.Mark{}, nil
+func (k *knowing) Near(_ context.Context, items []compaction.Item) []memory.Known {
+	k.asked = append(k.asked, fmt.Sprint("near ", len(items)))
+	return []memory.Known{{ID: 3, Text: "the pier is closed"}}
 }
 
-func (a *informed) News(_ context.Context, _ tidemark.Scope, since memory.Since) (memory.News, error) {
-	a.asked = append(a.asked, since)
-	return a.news, a.fail
-}
-
-// TestNewsOfATurn: what is new in memory is asked for once under a prompt, within what is free, and not for a prompt that the
-// turn has made itself; without an answer the turn goes on.
-func TestNewsOfATurn(t *testing.T) {
-	agent := &informed{news: memory.News{Files: []memory.Fresh{{Path: "MEMORY.md", Lines: []string{"- the key hangs behind the door"}}}}}
-	s, rt := plain(t, Config{Agent: agent, Settings: Settings{Window: 100_000}})
-	mark := func(at time.Time) string {
-		raw := mustJSON(memory.Mark{At: at.UnixMilli()})
-		hash := string(tidemark.HashOf([]byte(raw)))
-		if err := s.DB.Tx(t.Context(), []tidemark.Stmt{keepText(hash, raw)}); err != nil {
-			t.Fatal(err)
+// TestSummariserKnows: a room is asked for what is remembered once a plan, for facts near each chunk, and for nothing where nothing
+// is to be remembered.
+func TestSummariserKnows(t *testing.T) {
+	for _, off := range []bool{false, true} {
+		k, m := &knowing{}, &played{play: summarizes}
+		s, _ := plain(t, Config{Provider: m, Settings: Settings{Window: 100_000, NoMemories: off}, Rooms: []room.Maker{func(room.Ports) any { return k }}})
+		v := talk("log", 4)
+		p := &summary.Draft{ID: "p", Log: "log", Known: s.known(v)}
+		for _, items := range [][]compaction.Item{v.Items[:1], v.Items[1:]} {
+			_ = s.writer.Condense(t.Context(), p, items)
 		}
-		return hash
-	}
-	before, now := mark(rt.now.Add(-time.Millisecond)), mark(rt.now)
-	view := func(mark string, size tidemark.Tokens) View {
-		v := weighing("log", size, 0, 0)
-		v.mark = mark
-		return v
-	}
-	r := &run{Started: rt.now}
-	for _, c := range []struct {
-		name string
-		v    View
-		told bool
-		asks int
-		most tidemark.Tokens
-	}{
-		{"no memory", view("", 10), false, 0, 0},
-		{"of before", view(before, 10), true, 1, 1_000},
-		{"again", view(before, 10), true, 1, 1_000},
-		{"of this turn", view(now, 10), false, 1, 1_000},
-		{"again of this turn", view(now, 10), false, 1, 1_000},
-		{"of before, and little is free", view(before, 98_000), true, 2, 500},
-		{"an unknown one", view("gone", 10), false, 2, 500},
-	} {
-		got := s.news(t.Context(), r, c.v)
-		if strings.Contains(got, "the key hangs") != c.told || len(agent.asked) != c.asks || c.asks > 0 && (agent.asked[c.asks-1].Most != c.most || agent.asked[c.asks-1].Log != "log" || !agent.asked[c.asks-1].Now.Equal(rt.now)) {
-			t.Errorf("%s: %q, asked %+v", c.name, got, agent.asked)
+		if got := strings.Join(k.asked, ", "); got != map[bool]string{false: "near 1, memories of log, near 3", true: ""}[off] {
+			t.Errorf("without memories %v: asked for %q", off, got)
 		}
-	}
-	agent.fail, agent.news = errKnown, memory.News{}
-	if got := s.news(t.Context(), &run{Started: rt.now}, view(before, 10)); got != "" {
-		t.Errorf("without an answer: %q", got)
-	}
-	full := view(before, 100_001)
-	if s.news(t.Context(), &run{Started: rt.now}, full); agent.asked[len(agent.asked)-1].Most != 0 {
-		t.Errorf("of a full window %d tokens are asked for", agent.asked[len(agent.asked)-1].Most)
-	}
-}
-
-// TestNearFacts: facts are looked for by what persons said, the newest of it, where facts are compared at all.
-func TestNearFacts(t *testing.T) {
-	agent := &informed{news: memory.News{Near: []memory.Known{{ID: 3, Text: "x"}}}}
-	s, _ := plain(t, Config{Agent: agent, Settings: Settings{Window: 100_000}})
-	said := func(source, text string) compaction.Item {
-		return compaction.Item{Source: source, Message: tidemark.NewText(tidemark.User, text)}
-	}
-	long := strings.Repeat("y", maxNear)
-	items := []compaction.Item{said(tidemark.FromPerson, " first "), said(tidemark.FromModel, "an answer"), said(tidemark.FromPerson, "  "), said(tidemark.FromPerson, "second")}
-	if got := s.near(t.Context(), items); got != nil || len(agent.asked) > 0 {
-		t.Errorf("nobody compares facts, and %+v are near", got)
-	}
-	s.settings().Gate = struct{ memory.Gate }{}
-	if got := s.near(t.Context(), items[1:3]); got != nil || len(agent.asked) > 0 {
-		t.Errorf("persons said nothing, and %+v are near", got)
-	}
-	if got := s.near(t.Context(), items); len(got) != 1 || agent.asked[0].Near != "first\nsecond" {
-		t.Errorf("%+v, asked %+v", got, agent.asked)
-	}
-	s.near(t.Context(), []compaction.Item{said(tidemark.FromPerson, "é"+long)})
-	s.near(t.Context(), []compaction.Item{said(tidemark.FromPerson, long), said(tidemark.FromPerson, "z")})
-	if agent.asked[1].Near != long || agent.asked[2].Near != long[2:]+"\nz" {
-		t.Errorf("asked for %d and %d bytes", len(agent.asked[1].Near), len(agent.asked[2].Near))
-	}
-	s.settings().NoMemories = true
-	if got := s.near(t.Context(), items); got != nil || len(agent.asked) != 3 {
-		t.Errorf("without memories %+v are near", got)
+		for _, req := range m.calls {
+			if strings.Contains(req.Messages[0].PlainText(), "the pier is closed") == off {
+				t.Errorf("without memories %v: asked %q", off, req.Messages[0].PlainText())
+			}
+		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/tidemark-ai/tidemark/blocks"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/lineage"
 	"github.com/tidemark-ai/tidemark/parts"
 	"github.com/tidemark-ai/tidemark/room"
 )
@@ -157,7 +158,17 @@ func (s *Session) Info(ctx context.Context) (tidemark.SessionInfo, error) {
 	}
 	out := tidemark.SessionInfo{Key: s.Key, ID: h.Log, Previous: i.Previous, Title: h.Title, CreatedAt: h.Created, UpdatedAt: h.Active,
 		Messages: h.Messages, ContextTokens: h.Context, Window: s.settings().Window, Compactions: h.Compactions, Resets: h.Resets, Skipped: skipped, Usage: h.Usage}
-	err = s.asMain(ctx, &out)
+	if s.Key != s.Key.Root() {
+		return out, nil
+	}
+	shown, list, err := lineage.Shown(ctx, s.DB, s.Key)
+	if err != nil || len(list) == 0 {
+		return out, err
+	}
+	own, err := s.Override(ctx)
+	if err == nil {
+		lineage.Whole(&out, shown, list, own.Title)
+	}
 	return out, err
 }
 

@@ -178,7 +178,7 @@ func TestTracksAreRows(t *testing.T) {
 	first := s.current(t)
 	a := s.says(t, first, "a", tidemark.NewText(tidemark.User, "a"), tidemark.Origin{}, 1)
 	s.says(t, first, "b", tidemark.NewText(tidemark.User, "b"), tidemark.Origin{}, 1)
-	if _, list, err := s.Tracks(t.Context()); err != nil || len(list) != 1 || !list[0].Main {
+	if _, list, err := lineage.Shown(t.Context(), s.DB, s.Key); err != nil || len(list) != 1 || !list[0].Main {
 		t.Errorf("alone it is %+v, %v", list, err)
 	}
 	for i, key := range []tidemark.Key{root + "#t2", root + "#t10", root + "#empty", root[:len(root)-1] + "0"} {
@@ -197,7 +197,7 @@ func TestTracksAreRows(t *testing.T) {
 		}
 	}
 	s.does(t, `UPDATE heads SET title = 'first', usage = '{"input_tokens":5,"output_tokens":2}' WHERE key = ?`, string(root))
-	shown, list, err := s.Tracks(t.Context())
+	shown, list, err := lineage.Shown(t.Context(), s.DB, s.Key)
 	got := ""
 	for _, x := range list {
 		got += fmt.Sprintf("%s=%d %s %d %v, ", x.Key[len(root):], x.Messages, x.Title, x.Tokens, x.Main)
@@ -225,7 +225,7 @@ func TestTracksAreRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if shown, list, err := side.Tracks(t.Context()); shown != root+"#t2" || len(list) != 3 || err != nil {
+	if shown, list, err := lineage.Shown(t.Context(), side.DB, side.Key); shown != root+"#t2" || len(list) != 3 || err != nil {
 		t.Errorf("a track shows %s of %d, %v", shown, len(list), err)
 	}
 	if info, err := side.Info(t.Context()); err != nil || info.Title != "log0" || info.Usage.Input != 10 {

@@ -61,7 +61,7 @@ func TestTracks(t *testing.T) {
 	v.open()
 	shown := func(want string) {
 		t.Helper()
-		key, list, err := v.Session.Tracks(t.Context())
+		key, list, err := lineage.Shown(t.Context(), v.db, v.key)
 		got := string(key) + ":"
 		for _, track := range list {
 			got += fmt.Sprintf(" %s=%d", track.Key[len(root):], track.Messages)
@@ -117,7 +117,7 @@ func TestTracks(t *testing.T) {
 func TestNoTracks(t *testing.T) {
 	h := newHarness(t, session.Settings{})
 	h.open()
-	if key, list, err := h.Session.Tracks(t.Context()); key != "" || list != nil || err != nil {
+	if key, list, err := lineage.Shown(t.Context(), h.db, h.key); key != "" || list != nil || err != nil {
 		t.Errorf("%q %v %v", key, list, err)
 	}
 	if list, err := lineage.Tracks(context.Background(), h.db, "agent:main:proxy:dm:none"); len(list) != 0 || err != nil {

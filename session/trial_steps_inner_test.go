@@ -91,11 +91,8 @@ func TestReplyRoom(t *testing.T) {
 			t.Errorf("%d of %d tokens, anchored %v, at most %d: %d, want %d", c.size, c.window, c.anchor, c.most, got, c.want)
 		}
 	}
-	s, rt := plain(t, Config{Settings: Settings{Zone: time.FixedZone("CET", 3600), Model: "m", MaxTokens: 9}})
+	s, _ := plain(t, Config{Settings: Settings{Zone: time.FixedZone("CET", 3600), Model: "m", MaxTokens: 9}})
 	const now = "[It is Tuesday, 2023-11-14 23:13 CET.]"
-	if got := s.note(""); got != now {
-		t.Errorf("the note is %q at %s", got, rt.now)
-	}
 	v := weighing("", 10, 0, 0)
 	v.System, v.Tools, v.Pack = "Be kind.", []tidemark.Tool{{Name: "look"}}, "a pack"
 	req := s.Request(v)

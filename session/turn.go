@@ -23,6 +23,7 @@ func (s *Session) turn(ctx context.Context, r *run) error {
 			s.warn("give up a window that was tried", err)
 		}
 	}()
+	pack := s.packing(r)
 	for {
 		switch r.State {
 		case stateCalling:
@@ -41,7 +42,7 @@ func (s *Session) turn(ctx context.Context, r *run) error {
 			if view, err = s.fitted(ctx, r, view); err != nil {
 				return err
 			}
-			sent := s.push(ctx, r, view)
+			sent := pack(ctx, view)
 			if s.settings().Window < before { // another conversation met a smaller one
 				continue
 			}
@@ -77,6 +78,44 @@ func (s *Session) turn(ctx context.Context, r *run) error {
 			return nil
 		}
 	}
+}
+
+// packing returns what gives a view of a turn its pack, if there is a room that packs.
+func (s *Session) packing(r *run) func(ctx context.Context, v View) View {
+	p, ok := room.Find[room.Packer](s.rooms)
+	if !ok {
+		return func(_ context.Context, v View) View { return v }
+	}
+	t := room.PackTurn{Started: r.Started, Begun: func(ctx context.Context) (int64, error) { return s.turnFrom(ctx, r) }}
+	t.Task, _ = room.Find[room.Pusher](s.rooms)
+	t.Find, _ = room.Find[room.Retriever](s.rooms)
+	t.Records, _ = room.Find[room.Recorder](s.rooms)
+	pack := p.Turn(t)
+	return func(ctx context.Context, v View) View {
+		v.Pack, v.Size = pack(ctx, v.Seen)
+		return v
+	}
+}
+
+// advised adds to what is pushed what the model is told of a context that fills up. It is not stored, and what it
+// takes is counted where there is room for it only: a full window has the word all the same.
+func (s *Session) advised(r *run, v View) View {
+	text := r.over
+	if p, ok := room.Find[room.Pager](s.rooms); ok {
+		text = strings.TrimSpace(p.Advice(v.View) + "\n" + text)
+	}
+	if r.untidy != "" {
+		text, r.untidy = strings.TrimSpace(text+"\n"+r.untidy), ""
+	}
+	if text == "" {
+		return v
+	}
+	v.Size += tidemark.EstimateText(text)
+	if v.Pack != "" {
+		text = v.Pack + "\n\n" + text
+	}
+	v.Pack = text
+	return v
 }
 
 // take appends what waits in the queue before a call. A command at its head is carried out, and a

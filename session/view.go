@@ -18,14 +18,10 @@ import (
 // View is what the model would see now.
 type View struct {
 	room.Seen
-	System string
-	Tools  []tidemark.Tool
-	Last   int64  // position of the newest message
-	Until  int64  // position up to which the log was read, overlays included
-	Anchor bool   // Size rests on what the provider reported
-	Pack   string // what is pushed beside the messages, in the note; filled in for a call
-
-	mark string // hash of the mark of System's memory, empty when that has none
+	Tools []tidemark.Tool
+	Last  int64  // position of the newest message
+	Until int64  // position up to which the log was read, overlays included
+	Pack  string // what is pushed beside the messages, in the note; filled in for a call
 }
 
 // View computes what the model would see now.
@@ -42,7 +38,7 @@ func (s *Session) Request(v View) tidemark.Request { return s.request(v) }
 
 func (s *Session) request(v View) tidemark.Request {
 	return tidemark.Request{Model: s.settings().Model, System: v.System, Tools: v.Tools, Messages: v.Messages(),
-		MaxTokens: s.replyRoom(v), Note: s.note(v.Pack)}
+		MaxTokens: s.replyRoom(v), Note: room.Note(v.Pack, s.Runtime.Now().In(s.settings().Zone))}
 }
 
 // replyRoom is the bound on the reply to a view: what is configured, or what the window leaves where that is less, since
@@ -61,16 +57,6 @@ func (s *Session) replyRoom(v View) tidemark.Tokens {
 		return left
 	}
 	return most
-}
-
-// note is what the model must know now and what would break the cached prefix if it stood in the
-// system prompt: the pack, if there is one, and the time.
-func (s *Session) note(pack string) string {
-	now := s.Runtime.Now().In(s.settings().Zone).Format("[It is Monday, 2006-01-02 15:04 MST.]")
-	if pack == "" {
-		return now
-	}
-	return pack + "\n\n" + now
 }
 
 // view reads overlays first, then skeletons of what they leave visible, then the payloads that are
@@ -105,7 +91,7 @@ func (s *Session) viewOf(ctx context.Context, log string, now edits, admit func(
 		v.Last = entries[len(entries)-1].Seq
 	}
 	v.Until = until(v, now.newest)
-	if v.System, v.mark, err = s.system(ctx); err != nil {
+	if v.System, v.Mark, err = s.system(ctx); err != nil {
 		return View{}, err
 	}
 	if v.Tools, err = s.tools(ctx); err != nil {

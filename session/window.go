@@ -26,12 +26,11 @@ const (
 
 // windowing is what this life knows of the windows of its models.
 type windowing struct {
-	windows     window.Keeper
-	writer      summary.Writer         // of what leaves the view
-	tried       atomic.Int64           // the window that a turn tries, 0: none
-	mostTaken   atomic.Int64           // tokens of the largest request that was taken in this life
-	mostReply   atomic.Int64           // the most tokens that the API takes as a bound on a reply, as it was found out; 0: any
-	refusedPack atomic.Pointer[string] // what was pushed and refused
+	windows   window.Keeper
+	writer    summary.Writer // of what leaves the view
+	tried     atomic.Int64   // the window that a turn tries, 0: none
+	mostTaken atomic.Int64   // tokens of the largest request that was taken in this life
+	mostReply atomic.Int64   // the most tokens that the API takes as a bound on a reply, as it was found out; 0: any
 
 	refusedTools atomic.Pointer[map[string]refusedTool] // by name; replaced, never changed
 	leftOut      atomic.Int64                           // how many tools the model API takes no more of, as it was told

@@ -87,7 +87,10 @@ func (w *Writer) Condense(ctx context.Context, d *Draft, items []compaction.Item
 }
 
 func (w *Writer) condense(ctx context.Context, d *Draft, items []compaction.Item, halvings int) error {
-	near := w.Near(ctx, items)
+	var near []memory.Known
+	if !w.Settings().NoMemories {
+		near = w.Near(ctx, items)
+	}
 	written, err := w.ask(ctx, d, items, memory.List(near))
 	if err == nil {
 		if !d.OnlyMemories {

@@ -24,7 +24,7 @@ func (c *request) shown() (*session.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	key, _, err := s.Tracks(c.r.Context())
+	key, _, err := lineage.Shown(c.r.Context(), s.DB, s.Key)
 	if err != nil || key == "" || key == s.Key || key == s.Key+lineage.FirstTrack {
 		return s, err
 	}
@@ -66,7 +66,7 @@ func (c *request) rowOf(s *session.Session) (info tidemark.SessionInfo, shown ti
 	if info, err = s.Info(c.r.Context()); err != nil {
 		return info, "", nil, err
 	}
-	if shown, list, err = s.Tracks(c.r.Context()); err != nil {
+	if shown, list, err = lineage.Shown(c.r.Context(), s.DB, s.Key); err != nil {
 		return info, "", nil, err
 	}
 	key, ok := c.track()

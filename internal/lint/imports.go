@@ -91,6 +91,7 @@ var table = []row{
 	{pkg: "room/occasion", may: "room", why: "a room holds ports and its own tables: no other room, no session"},
 	{pkg: "room/approvals", may: "internal/clip approval room", why: "a room holds ports and its own tables: no other room, no session"},
 	{pkg: "room/episodes", may: "internal/clip compaction episodes host room", why: "a room holds ports and its own tables: no other room, no session"},
+	{pkg: "room/pack", may: "compaction memory recall room", why: "a room holds ports and its own tables: no other room, no session"},
 	{pkg: "room/pager", may: "internal/clip cleanup compaction paging host room", why: "a room holds ports and its own tables: no other room, no session"},
 	{pkg: "room/delegation", may: "internal/clip approval room", why: "a room holds ports and its own tables: no other room, no session"},
 	{pkg: "room/errand", may: "room", why: "a room holds ports and its own tables: no other room, no session"},
@@ -106,9 +107,9 @@ var table = []row{
 	{pkg: "agent", may: "internal/clip schedule internal/near memory archive recall reset host skill snapshot", why: "it calls its sessions through ports of the root and of recall, never session itself"},
 	{pkg: "worker", may: "lineage internal/sse internal/clip internal/near internal/jsonscan room/anatomy room/task room/approvals room/episodes room/outbound room/search room/snapshots room/spool room/reflection schedule channel session agent config archive memory recall transcript compaction episodes proxy proxy/body skill snapshot cost toolbox metric", why: "routes and doors; the host and the provider are given to it in cmd/"},
 
-	{pkg: "setup", may: "window room room/anatomy room/selfcheck room/task room/approvals room/delegation room/errand room/episodes room/pager room/toolset room/outbound room/occasion room/search room/vectors room/snapshots room/spool room/sittings room/reflection approval paging episodes proxy toolbox mcp channel channel/whatsapp channel/telegram session agent compaction config memory provider provider/offline recall reset", why: "values in, values out: the host brings the ports"},
+	{pkg: "setup", may: "window room room/anatomy room/selfcheck room/task room/approvals room/delegation room/errand room/episodes room/pager room/pack room/toolset room/outbound room/occasion room/search room/vectors room/snapshots room/spool room/sittings room/reflection approval paging episodes proxy toolbox mcp channel channel/whatsapp channel/telegram session agent compaction config memory provider provider/offline recall reset", why: "values in, values out: the host brings the ports"},
 
-	{pkg: "bench", may: "internal/sse room room/search room/task room/vectors compaction archive paging episodes proxy recall session provider/offline transcript worker host/native", why: "it plays a paper's benchmark on the parts themselves; commands run it, nothing else needs it"},
+	{pkg: "bench", may: "internal/sse room room/search room/task room/pack room/vectors compaction archive paging episodes proxy recall session provider/offline transcript worker host/native", why: "it plays a paper's benchmark on the parts themselves; commands run it, nothing else needs it"},
 
 	{pkg: "internal/graph", why: "it stands in for Meta's servers, independent of our client; tidemark whatsapp simulate runs it"},
 	{pkg: "tidemarktest", may: "internal/picture", test: true, why: "fakes obey the contracts of the root and nothing else"},

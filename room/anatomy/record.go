@@ -91,7 +91,7 @@ const (
 // dissect tells what a request is made of.
 func dissect(c room.Sent, window, limit tidemark.Tokens, base string) Record {
 	v, req := c.Seen, c.Request
-	a := Record{Session: v.Log, Window: window, Limit: limit, Size: v.Size, Anchored: c.Anchored,
+	a := Record{Session: v.Log, Window: window, Limit: limit, Size: v.Size, Anchored: v.Anchor,
 		System: tidemark.EstimateText(req.System), Parts: Portions(v), Last: c.Last, Until: c.Until,
 		Requested: req.Model, MaxTokens: req.MaxTokens, Prompt: string(tidemark.HashOf([]byte(req.System)))}
 	if a.Limit > 0 {

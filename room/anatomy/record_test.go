@@ -30,7 +30,7 @@ func dissected(t *testing.T, newest tidemark.Tokens) (c room.Sent) {
 	user := func(text string) tidemark.Message { return tidemark.NewText(tidemark.User, text) }
 	marker := compaction.Marker{Count: 3}.Put(tidemark.Edit{})
 	thought := []compaction.Stubbed{{Block: 1, Data: []byte(`{"trim":{"kind":"thinking"}}`)}}
-	c.Anchored, c.Last, c.Until, c.Pushed = true, 7, 9, true
+	c.Seen.Anchor, c.Last, c.Until, c.Pushed = true, 7, 9, true
 	v := &c.Seen
 	v.Log, v.Size = "log", 1234
 	v.Items = []compaction.Item{
