@@ -67,9 +67,17 @@ func newestTurn(items []Item) (from, to int) {
 		to--
 	}
 	for from = to; from > 0 && (personTurn(&items[from-1]) || items[from-1].Message.Role == tidemark.System); {
+		if from < to && left(items, items[from-1].Last, items[from].Seq) {
+			break
+		}
 		from--
 	}
 	return from, to
+}
+
+// left reports whether something between two positions has left the view, such as the reply to what a hole of a span holds.
+func left(items []Item, after, before int64) bool {
+	return after+1 < before && slices.ContainsFunc(items, func(it Item) bool { return it.Span() && it.Seq < before && it.Last > after })
 }
 
 // Chunks splits items at cut points into runs of at most budget tokens. A run that cannot be cut

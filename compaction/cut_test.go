@@ -49,6 +49,23 @@ func TestNewestTurn(t *testing.T) {
 	}
 }
 
+// TestHolesAreNoTurn: what a person said before a reply that has left the view is none of their newest turn, though it stands
+// beside it; what they said in one go is.
+func TestHolesAreNoTurn(t *testing.T) {
+	for _, row := range []struct {
+		second int64 // position of the second message
+		to     int64 // where the span ends
+		want   int   // where the newest turn begins
+	}{{5, 4, 2}, {5, 3, 2}, {5, 2, 1}, {3, 2, 1}, {3, 9, 1}, {4, 9, 2}} {
+		items := scripted("M1 u u c1 r1") // the span hides position 1 and what is behind its hole at 2
+		items[0].Last, items[1].Seq, items[1].Last = row.to, 2, 2
+		items[2].Seq, items[2].Last = row.second, row.second
+		if from, to := newestTurn(items); from != row.want || to != 3 {
+			t.Errorf("said at 2 and %d, with a span up to %d: the newest turn is %d to %d, want it from %d", row.second, row.to, from, to, row.want)
+		}
+	}
+}
+
 // TestUnread: what no reply followed is the last calls and their results, or what stands behind the last reply; the turn of
 // those calls begins behind what a person said, and all of it stays whole where the window has room.
 func TestUnread(t *testing.T) {
@@ -265,9 +282,18 @@ func TestLed(t *testing.T) {
 func TestTurnHasRoom(t *testing.T) {
 	v := scriptedView("u a u c1 r1 c2 r2") // five of ten tokens, and a summary of an eighth of the window
 	v.Fixed, v.Size = 10, v.Size+10
-	for window, want := range map[tidemark.Tokens]string{67: "2 5 6", 68: "2 3 4 5 6"} {
-		if got := marked(whole(v, Budget{Window: window})); got != want {
-			t.Errorf("window %d: whole are %s, want %s", window, got, want)
+	for _, c := range []struct {
+		size    tidemark.Tokens // as the provider counts it, of 80 estimated
+		refused bool
+		window  tidemark.Tokens
+		want    string
+	}{
+		{80, false, 67, "2 5 6"}, {80, false, 68, "2 3 4 5 6"}, {160, false, 150, "2 5 6"}, {160, false, 160, "2 3 4 5 6"},
+		{60, false, 48, "2 5 6"}, {60, false, 49, "2 3 4 5 6"}, {60, true, 67, "2 5 6"}, {60, true, 68, "2 3 4 5 6"},
+	} {
+		v.Size, v.Refused = c.size, c.refused
+		if got := marked(whole(v, Budget{Window: c.window})); got != c.want {
+			t.Errorf("%d tokens in a window of %d: whole are %s, want %s", c.size, c.window, got, c.want)
 		}
 	}
 }

@@ -42,12 +42,22 @@ func whole(v View, b Budget) []bool {
 			size += it.Tokens
 		}
 	}
-	if size > v.estimated(b.Room()-v.Fixed) {
+	if v.counted(v.Fixed+size) > b.Room() {
 		for i := turn; i < from; i++ {
 			out[i] = i >= first && i < to
 		}
 	}
 	return out
+}
+
+// counted is how many tokens a provider counts where so many are estimated, of the fixed part and what is beside it: by the
+// whole view, as it was counted last. Where it was refused since, no fewer are.
+func (v View) counted(n tidemark.Tokens) tidemark.Tokens {
+	all := v.Fixed + v.Tokens()
+	if all <= 0 || v.Refused && v.Size < all {
+		return n
+	}
+	return n * v.Size / all
 }
 
 // Room is the most that a request may take where nothing else can leave: the reserve gives way, down to an eighth of the

@@ -13,6 +13,7 @@ import (
 
 	tidemark "github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
 // TestReplyBound: a model that answers with less than is asked for says so once, and is asked for that much from then on;
@@ -148,11 +149,26 @@ func TestToolsBound(t *testing.T) {
 	}
 }
 
-// TestWithoutSystem: where a model's template knows no system message, the prompt begins the first message of a user, from then
-// on, and the messages still take turns; another model has it as it was.
-func TestWithoutSystem(t *testing.T) {
+// TestRoles: where a model's template knows no system message, in whatever words it says so, the prompt begins the first message
+// of a user from then on; where it wants roles to take turns, words behind results of tools end the last result. Another model
+// has it as it was, and so has one that took a system message before.
+func TestRoles(t *testing.T) {
 	t.Parallel()
-	for _, says := range []string{"System role not supported", "Only user and assistant roles are supported!", "Developer instruction is not enabled for models/gemma-3-27b-it"} {
+	const was, folded = "|system:Be short.|user:hi|assistant:|tool:read|user:It is noon.", "|user:Be short.\n\nhi|assistant:|tool:read|user:It is noon."
+	const behind, both = "|system:Be short.|user:hi|assistant:|tool:read\n\nIt is noon.", "|user:Be short.\n\nhi|assistant:|tool:read\n\nIt is noon."
+	for _, c := range []struct {
+		says  string
+		takes string
+		sent  []string // for two calls
+	}{
+		{"System role not supported", folded, []string{was, folded, folded}},
+		{"Only user and assistant roles are supported!", folded, []string{was, folded, folded}},
+		{"Developer instruction is not enabled for models/gemma-3-27b-it", folded, []string{was, folded, folded}},
+		{"After the optional system message, conversation roles must alternate user/assistant", behind, []string{was, behind, behind}},
+		{"Conversation roles must alternate user/assistant/user/assistant/...", both, []string{was, behind, both, both}},
+		{"who are you", folded, []string{was, folded, folded}},
+		{"your words are odd", "", []string{was, folded, was, folded}},
+	} {
 		var sent []string
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			var body struct {
@@ -163,30 +179,51 @@ func TestWithoutSystem(t *testing.T) {
 			if err == nil {
 				err = json.Unmarshal(raw, &body)
 			}
-			line := body.Model
+			line := ""
 			for _, m := range body.Messages {
 				line += fmt.Sprintf("|%s:%s", m.Role, m.Content)
 			}
-			sent = append(sent, line)
 			w.Header().Set("Content-Type", "application/json")
-			if err != nil || body.Model == "gemma" && strings.Contains(line, "|system:") {
+			if body.Model == "gemma" {
+				sent = append(sent, line)
+			}
+			if err != nil || body.Model == "gemma" && line != c.takes {
 				w.WriteHeader(http.StatusBadRequest)
-				fmt.Fprintf(w, `{"error":{"message":%q,"type":"invalid_request_error"}}`, says)
+				fmt.Fprintf(w, `{"error":{"message":%q,"type":"invalid_request_error"}}`, c.says)
 				return
+			}
+			if body.Model != "gemma" && line != was {
+				t.Errorf("%s: another model is sent %q", c.says, line)
 			}
 			fmt.Fprint(w, `{"id":"x","choices":[{"message":{"role":"assistant","content":"ok"},"finish_reason":"stop"}]}`)
 		}))
 		o := &OpenAI{BaseURL: s.URL, Transport: http.DefaultTransport}
-		req := tidemark.Request{System: "Be short.", Messages: []tidemark.Message{tidemark.NewText(tidemark.User, "hi"), tidemark.NewText(tidemark.Assistant, "ho"), tidemark.NewText(tidemark.User, "and?")}}
-		for _, req.Model = range []string{"gemma", "gemma", "large"} {
-			if _, err := tidemark.Complete(t.Context(), o, req); err != nil {
-				t.Error(err)
+		req := tidemark.Request{System: "Be short.", Note: "It is noon.", Messages: []tidemark.Message{tidemark.NewText(tidemark.User, "hi"),
+			{Role: tidemark.Assistant, Content: []tidemark.Block{tidemark.ToolUse("c", "read", nil)}},
+			{Role: tidemark.User, Content: []tidemark.Block{tidemark.ToolResult("c", "read", false)}}}}
+		for _, req.Model = range []string{"gemma", "large", "gemma", "large"} {
+			if _, err := tidemark.Complete(t.Context(), o, req); (err != nil) != (req.Model == "gemma" && c.takes == "") {
+				t.Errorf("%s: %v", c.says, err)
 			}
 		}
 		s.Close()
-		const was, now = "|system:Be short.|user:hi|assistant:ho|user:and?", "|user:Be short.\n\nhi|assistant:ho|user:and?"
-		if want := []string{"gemma" + was, "gemma" + now, "gemma" + now, "large" + was}; !slices.Equal(sent, want) {
-			t.Errorf("%s: sent %q, want %q", says, sent, want)
+		if !slices.Equal(sent, c.sent) {
+			t.Errorf("%s: sent %q, want %q", c.says, sent, c.sent)
 		}
+	}
+}
+
+// TestRolesOfAModelThatWorks: a model that took a system message is not asked without one, whatever it refuses.
+func TestRolesOfAModelThatWorks(t *testing.T) {
+	t.Parallel()
+	api := tidemarktest.NewAPI(t)
+	o := &OpenAI{BaseURL: api.URL + "/v1", Transport: http.DefaultTransport}
+	req := tidemark.Request{Model: "m", System: "Be short.", Messages: []tidemark.Message{tidemark.NewText(tidemark.User, "hi")}}
+	if _, err := tidemark.Complete(t.Context(), o, req); err != nil {
+		t.Fatal(err)
+	}
+	api.Push(tidemarktest.Step{Status: 400, Message: "odd"})
+	if _, err := tidemark.Complete(t.Context(), o, req); err == nil || len(api.Calls()) != 2 {
+		t.Errorf("%v after %d calls", err, len(api.Calls()))
 	}
 }

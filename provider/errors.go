@@ -114,31 +114,57 @@ func (b *bounds) learnTools(model string, err error) bool {
 	return true
 }
 
-// systemTexts are what servers say of a model whose template knows no system message.
-var systemTexts = [...]string{
-	"system role not supported",            // templates of Gemma 2, in vLLM and llama.cpp
-	"only user and assistant roles",        // those of the first models of Mistral
-	"developer instruction is not enabled", // Gemma at Google's endpoint
+// quirk is something that the template of a model may not know.
+type quirk string
+
+const (
+	quirkSystem    quirk = " system"    // a system message: its words begin the first message of a user
+	quirkAlternate quirk = " alternate" // a user's message behind results of tools: its words end the last of these
+)
+
+// taken is whether a model takes a quirk, as far as answers have shown.
+type taken int
+
+const (
+	quirkUnknown taken = iota
+	quirkTaken
+	quirkRefused
+)
+
+// roleTexts are what servers say where the template of a model does not know a role, or wants them to take turns.
+var roleTexts = [...]struct {
+	says string
+	of   quirk
+}{
+	{"roles must alternate", quirkAlternate},              // Mistral's, which does not count the messages of tools, and older ones
+	{"system role not supported", quirkSystem},            // Gemma 2 in vLLM and llama.cpp
+	{"only user and assistant roles", quirkSystem},        // the first models of Mistral
+	{"developer instruction is not enabled", quirkSystem}, // Gemma at Google's endpoint
+	{"roles must alternate", quirkSystem},                 // where it was not the one above
 }
 
-// withoutSystem reports whether a model takes no system message, as a refusal said.
-func (b *bounds) withoutSystem(model string) bool {
-	_, said := b.said.Load(model + " system")
-	return said
+// says returns what is known of a model.
+func (b *bounds) says(model string, q quirk) taken {
+	t, _ := b.said.Load(model + string(q))
+	known, _ := t.(taken)
+	return known
 }
 
-// learnSystem reports whether an error says that a model takes no system message, and keeps that.
-func (b *bounds) learnSystem(model string, err error) bool {
+func (b *bounds) set(model string, q quirk, t taken) { b.said.Store(model+string(q), t) }
+
+// learnRoles reports whether an error says for the first time that the template of a model does not know a role, and keeps that.
+func (b *bounds) learnRoles(model string, err error) bool {
 	var api *tidemark.APIError
-	if !errors.As(err, &api) || b.withoutSystem(model) {
+	if !errors.As(err, &api) {
 		return false
 	}
-	says := func(text string) bool { return strings.Contains(strings.ToLower(api.Message), text) }
-	if !slices.ContainsFunc(systemTexts[:], says) {
-		return false
+	for _, text := range roleTexts {
+		if b.says(model, text.of) != quirkRefused && strings.Contains(strings.ToLower(api.Message), text.says) {
+			b.set(model, text.of, quirkRefused)
+			return true
+		}
 	}
-	b.said.Store(model+" system", tidemark.Tokens(0))
-	return true
+	return false
 }
 
 // learn reports whether an error says of a model that it answers with less than was asked for, and keeps that.

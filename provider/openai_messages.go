@@ -20,6 +20,8 @@ type chatWriter struct {
 	bounded bool   // a string has a bound: it is OpenAI's own API
 	lead    string // the system prompt, where it begins the first message of a user
 
+	alternate bool // words of a user behind results of tools stand in the last of these
+
 	// What Workers AI wants otherwise.
 	strict bool              // content is never null
 	names  map[string]string // of calls by id; a result tells the name too. nil: it does not
@@ -188,7 +190,14 @@ func (w *chatWriter) user(m tidemark.Message) {
 	for k, b := range m.Content {
 		at := spot{w.message, k, -1}
 		if b.Type == tidemark.TypeToolResult {
-			rest = append(rest, w.result(b, at)...)
+			behind := ""
+			if w.alternate {
+				behind = wordsBehind(m.Content[k+1:])
+			}
+			rest = append(rest, w.result(b, at, behind)...)
+			if behind != "" {
+				break
+			}
 			continue
 		}
 		rest = append(rest, w.part(b, at))
@@ -196,8 +205,21 @@ func (w *chatWriter) user(m tidemark.Message) {
 	w.parts(rest)
 }
 
-// result writes a tool message and returns the images that it may not hold.
-func (w *chatWriter) result(b tidemark.Block, at spot) []chatPart {
+// wordsBehind is what a user says behind the last result of a tool, "" where there is more than words.
+func wordsBehind(blocks []tidemark.Block) string {
+	var texts []string
+	for _, b := range blocks {
+		if b.Type != tidemark.TypeText {
+			return ""
+		}
+		texts = append(texts, b.Text)
+	}
+	return strings.Join(texts, "\n\n")
+}
+
+// result writes a tool message, with what a user says behind it where that may not be a message of its own, and returns the
+// images that it may not hold.
+func (w *chatWriter) result(b tidemark.Block, at spot, behind string) []chatPart {
 	var texts []string
 	var images []chatPart
 	for k, c := range b.Content {
@@ -218,6 +240,9 @@ func (w *chatWriter) result(b tidemark.Block, at spot) []chatPart {
 	}
 	if text == "" {
 		text = "[empty result]" // several servers refuse empty content
+	}
+	if behind != "" {
+		text += "\n\n" + behind
 	}
 	w.begin("tool")
 	if name := w.names[b.ToolUseID]; name != "" {
