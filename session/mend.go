@@ -23,7 +23,6 @@ const (
 	leastReply = 1_000     // tokens that are asked for, to see whether their room was too much
 	manyItems  = 20        // messages, of which an API may take no more
 	leastBytes = 512 << 10 // of a request that a gate may find too large
-	maxTold    = 5         // parts that people are told of by name
 )
 
 // mend finds out what a model API refused of a request, by asking it, and takes that out: a block reads as a note from now
@@ -236,6 +235,7 @@ func (s *Session) takeOut(ctx context.Context, r *run, v View, api tidemark.APIE
 		lines = append(lines, fmt.Sprintf("The model's API refused %s of entry %s (%s). The model reads a note in its place from now on; the log keeps it.", what, edits[0].From, why))
 	}
 	var tools []tidemark.Tool
+	var names []string
 	for _, p := range parts {
 		switch {
 		case p.Pack:
@@ -248,17 +248,19 @@ func (s *Session) takeOut(ctx context.Context, r *run, v View, api tidemark.APIE
 			lines = append(lines, fmt.Sprintf("The model's API refused what the system prompt says from memory (%s). It goes without until it is made anew, with the next day, compaction or reset.", why))
 		}
 		if i := slices.IndexFunc(v.Tools, func(t tidemark.Tool) bool { return t.Name == p.Tool }); i >= 0 {
-			tools = append(tools, v.Tools[i])
-			lines = append(lines, fmt.Sprintf("The model's API refused the tool %s (%s). It is left out until its definition is another one.", p.Tool, why))
+			tools, names = append(tools, v.Tools[i]), append(names, p.Tool)
 		}
+	}
+	switch len(names) {
+	case 0:
+	case 1:
+		lines = append(lines, fmt.Sprintf("The model's API refused the tool %s (%s). It is left out until its definition is another one.", names[0], why))
+	default:
+		lines = append(lines, fmt.Sprintf("The model's API refused %d tools (%s). Each is left out until its definition is another one: %s.", len(names), why, listed(names, ", ")))
 	}
 	stmts, kept := s.refuse(tools, why)
 	more = append(more, stmts...)
-	line := strings.Join(lines[:min(len(lines), maxTold)], "\n")
-	if len(lines) > maxTold {
-		line += fmt.Sprintf("\nSo it did %d more.", len(lines)-maxTold)
-	}
-	if err := s.tellPeople(ctx, r, line, more...); err != nil {
+	if err := s.tellPeople(ctx, r, strings.Join(lines, "\n"), more...); err != nil {
 		return "", err
 	}
 	kept()

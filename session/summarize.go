@@ -138,6 +138,8 @@ func (s *Session) summarizeChunk(ctx context.Context, r *run, v View, p *plan, i
 	p.Known, p.Again = s.known(v), p.Reason == string(fitAgain)
 	err := s.writer.Condense(ctx, &p.Draft, items)
 	switch {
+	case err == nil && p.Refused > 0:
+		p.Tier, p.Why = worse(p.Tier, tierPartial), fmt.Sprintf("the model that writes summaries refused %d message(s)", p.Refused)
 	case err == nil:
 	case ctx.Err() != nil:
 		return context.Cause(ctx)

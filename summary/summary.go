@@ -4,6 +4,7 @@
 package summary
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,6 +35,7 @@ const (
 	maxHalvings    = 8
 	outageHalvings = 3
 	leastHalved    = 2_000 // tokens; no window is so small that less is doubted
+	maxRefused     = 40    // pieces of items, of which the model refuses one in words that nobody knows
 )
 
 // Settings are those of the model of summaries that are in force.
@@ -70,6 +72,7 @@ type Draft struct {
 	Instructions string // what a person wants to be kept
 	OnlyMemories bool   // no summary is written
 	Chunk        int    // chunks that are finished
+	Refused      int    // messages of the newest chunk that the model refuses to read: a note stands for each
 	Rolling      string // the summary so far
 	Facts        []tidemark.Extraction
 	Usage        tidemark.Usage
@@ -81,9 +84,93 @@ type Draft struct {
 }
 
 // Condense asks for the summary of a chunk and its memories, and for its halves one after the other where the model takes no
-// more. Where it fails the draft is as it was, but for what it cost and for memories of a part of it.
+// more. What it refuses in words that nobody knows may be for one message: it is looked for, and left out of the summary. Where all
+// fails the draft is as it was, but for what it cost and for memories of a part of it.
 func (w *Writer) Condense(ctx context.Context, d *Draft, items []compaction.Item) error {
-	return w.condense(ctx, d, items, maxHalvings)
+	d.Refused = 0
+	err := w.condense(ctx, d, items, maxHalvings)
+	if !odd(err) {
+		return err
+	}
+	was := *d
+	for _, before := range []string{was.Rolling, ""} { // or for what the summary so far says
+		e := err
+		if before != was.Rolling {
+			d.Rolling = ""
+			e = w.condense(ctx, d, items, 0)
+		}
+		if odd(e) {
+			e = w.around(ctx, d, items, err)
+		}
+		if e == nil {
+			if before != was.Rolling {
+				d.Rolling = join(was.Rolling, d.Rolling)
+			}
+			return nil
+		}
+		used, facts := d.Usage, d.Facts
+		*d = was
+		if d.Usage = used; d.OnlyMemories {
+			d.Facts = facts
+		}
+		if !odd(e) || was.Rolling == "" {
+			return e
+		}
+	}
+	return err
+}
+
+// around condenses items piece by piece, and leaves out messages that the model refuses by themselves. Where it refuses all, or
+// too many, its error is refused.
+func (w *Writer) around(ctx context.Context, d *Draft, items []compaction.Item, refused error) error {
+	left, wrote, notes := maxRefused, false, ""
+	var pieces func(items []compaction.Item) error
+	pieces = func(items []compaction.Item) error {
+		for _, half := range compaction.Halves(items) {
+			if len(half) == 0 {
+				continue
+			}
+			err := w.condense(ctx, d, half, 0)
+			wrote = wrote || err == nil
+			switch {
+			case err == nil:
+				continue
+			case !odd(err):
+				return err
+			case left == 0:
+				return refused
+			}
+			if left--; len(half) > 1 || tidemark.EstimateText(compaction.Transcribe(half)) > leastHalved {
+				if err := pieces(half); err != nil {
+					return err
+				}
+				continue
+			}
+			d.Refused++
+			if id := half[0].From; !d.OnlyMemories {
+				notes = join(notes, fmt.Sprintf("[Message %s is left out of this summary: the model that writes it refused it. recall with {\"entry\": %q} reads it.]", id, id))
+			}
+		}
+		return nil
+	}
+	if err := pieces(items); err != nil || !wrote {
+		return cmp.Or(err, refused)
+	}
+	d.Rolling = join(d.Rolling, notes)
+	return nil
+}
+
+// odd reports a refusal that may be for anything in what was sent, other than its size and an outage.
+func odd(err error) bool {
+	var api *tidemark.APIError
+	return errors.As(err, &api) && refusal.Unexplained(*api, false) && !api.Transient() && !TooLarge(err)
+}
+
+func join(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + "\n\n" + b
 }
 
 func (w *Writer) condense(ctx context.Context, d *Draft, items []compaction.Item, halvings int) error {
@@ -101,8 +188,8 @@ func (w *Writer) condense(ctx context.Context, d *Draft, items []compaction.Item
 	}
 	size := tidemark.EstimateText(compaction.Transcribe(items))
 	var api *tidemark.APIError
-	doubted := errors.As(err, &api) && refusal.Unexplained(*api, false) && size > leastHalved
-	if doubted && api.Transient() { // an outage, unless it lasts
+	doubted := errors.As(err, &api) && api.Transient() && refusal.Unexplained(*api, false) && size > leastHalved
+	if doubted { // it is an outage, unless it lasts
 		n, err := w.Failures(ctx)
 		if err != nil {
 			return err

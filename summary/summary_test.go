@@ -240,8 +240,8 @@ func TestCondenseHalves(t *testing.T) {
 	}
 }
 
-// TestChunkIsHalvedForADoubt: words that nobody knows may be for the size of a chunk: where it is large it is asked for in halves, at
-// once, or for an outage only when it was put off before.
+// TestChunkIsHalvedForADoubt: words that nobody knows may be for the size of a chunk, or for a message of it: it is asked for in
+// halves, at once, or for an outage only where it is large and was put off before.
 func TestChunkIsHalvedForADoubt(t *testing.T) {
 	bad := tidemark.APIError{Class: tidemark.ClassBadRequest, Status: 400, Message: "no"}
 	down := tidemark.APIError{Class: tidemark.ClassOverloaded, Status: 500, Message: "oops"}
@@ -254,7 +254,7 @@ func TestChunkIsHalvedForADoubt(t *testing.T) {
 		halved   bool
 	}{
 		{"large", bad, 800, 0, false, true},
-		{"small", bad, 400, 0, false, false},
+		{"small", bad, 400, 0, false, true},
 		{"an outage", down, 800, 0, false, false},
 		{"an outage that lasts", down, 800, 1, false, true},
 		{"an outage that is over", down, 800, 1, true, false},
@@ -285,6 +285,63 @@ func TestChunkIsHalvedForADoubt(t *testing.T) {
 		}
 		if (len(asked) > 1) != c.halved {
 			t.Errorf("%s: asked for pieces of %v words", c.name, asked)
+		}
+	}
+}
+
+// TestRefusedMessage: a message that the model of summaries refuses is left out, with a note, and the rest of the chunk has its
+// summary; where the summary so far is refused it stays as it is, and what is new is added. Where all is refused, or too much, the
+// draft is as it was.
+func TestRefusedMessage(t *testing.T) {
+	bad := &tidemark.APIError{Class: tidemark.ClassBadRequest, Status: 400, Message: "no"}
+	for _, c := range []struct {
+		name     string
+		refuses  []string // what is in a prompt
+		rolling  string
+		memories bool
+		refused  int
+		fails    bool
+		asks     int // at most
+		holds    []string
+	}{
+		{"one of eight", []string{"room 3 "}, "so far", false, 1, false, 8, []string{"Message i3 is left out of this summary", `{"entry": "i3"}`}},
+		{"the first and the last", []string{"room 0 ", "room 7 "}, "", false, 2, false, 14, []string{"Message i0 ", "Message i7 "}},
+		{"for memories alone", []string{"room 3 "}, "", true, 1, false, 8, nil},
+		{"the summary so far", []string{"dizzying"}, "so far, a dizzying summary", false, 0, false, 20, []string{"a dizzying summary\n\n", "room 7 "}},
+		{"that, and one of eight", []string{"dizzying", "room 3 "}, "so far, a dizzying summary", false, 1, false, 30, []string{"a dizzying summary\n\n", "Message i3 "}},
+		{"all", []string{""}, "so far", false, 0, true, 40, []string{"so far"}},
+	} {
+		r := newRig(t, 100_000)
+		r.usage = tidemark.Usage{Input: 3}
+		answered, read := 0, ""
+		r.play = func(req tidemark.Request) (tidemark.Message, error) {
+			for _, no := range c.refuses {
+				if strings.Contains(req.Messages[0].PlainText(), no) {
+					return tidemark.Message{}, bad
+				}
+			}
+			answered++
+			read += req.Messages[0].PlainText()
+			return summarizes(req)
+		}
+		d := &Draft{ID: "p", Log: "log", Rolling: c.rolling, OnlyMemories: c.memories}
+		err := r.Condense(t.Context(), d, talk(8))
+		if (err != nil) != c.fails || d.Refused != c.refused || len(r.calls) > c.asks || d.Usage.Input != tidemark.Tokens(3*answered) || (len(d.Facts) > 0) == c.fails {
+			t.Errorf("%s: %v, %d refused after %d asks, cost %d, facts %+v", c.name, err, d.Refused, len(r.calls), d.Usage.Input, d.Facts)
+		}
+		for _, text := range c.holds {
+			if !strings.Contains(d.Rolling, text) {
+				t.Errorf("%s: no %q in %q", c.name, text, d.Rolling)
+			}
+		}
+		for i := range 8 {
+			room := fmt.Sprint("room ", i, " ")
+			if was := strings.Contains(read, room); was == (c.fails || slices.Contains(c.refuses, room)) {
+				t.Errorf("%s: %sis summarised: %v", c.name, room, was)
+			}
+		}
+		if c.memories != (d.Rolling == "") || c.fails && d.Rolling != c.rolling {
+			t.Errorf("%s: the summary is %q", c.name, d.Rolling)
 		}
 	}
 }
