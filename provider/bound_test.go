@@ -227,3 +227,41 @@ func TestRolesOfAModelThatWorks(t *testing.T) {
 		t.Errorf("%v after %d calls", err, len(api.Calls()))
 	}
 }
+
+// TestNoTools: a model that has no tools is offered none from then on, and they are told as left out; another one has all.
+func TestNoTools(t *testing.T) {
+	t.Parallel()
+	for _, says := range []string{"registry.ollama.ai/library/gemma3:12b does not support tools", `"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set`, "This model does not support function calling"} {
+		var sent []string
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			var body struct {
+				Model string            `json:"model"`
+				Tools []json.RawMessage `json:"tools"`
+			}
+			raw, err := io.ReadAll(r.Body)
+			if err == nil {
+				err = json.Unmarshal(raw, &body)
+			}
+			sent = append(sent, fmt.Sprint(body.Model, len(body.Tools)))
+			w.Header().Set("Content-Type", "application/json")
+			if err != nil || len(body.Tools) > 0 && body.Model == "gemma" {
+				w.WriteHeader(http.StatusBadRequest)
+				fmt.Fprintf(w, `{"error":{"message":%q,"type":"api_error"}}`, says)
+				return
+			}
+			fmt.Fprint(w, `{"id":"x","choices":[{"message":{"role":"assistant","content":"ok"},"finish_reason":"stop"}]}`)
+		}))
+		o := &OpenAI{BaseURL: s.URL, Transport: http.DefaultTransport}
+		req := tidemark.Request{System: "Be short.", Messages: []tidemark.Message{tidemark.NewText(tidemark.User, "hi")}, Tools: []tidemark.Tool{{Name: "a", InputSchema: []byte(`{"type":"object"}`)}, {Name: "b", InputSchema: []byte(`{"type":"object"}`)}}}
+		for _, req.Model = range []string{"gemma", "large", "gemma"} {
+			reply, err := tidemark.Complete(t.Context(), o, req)
+			if err != nil || (len(reply.LeftOut) == 2) != (req.Model == "gemma") {
+				t.Errorf("%s: %s goes without %q, %v", says, req.Model, reply.LeftOut, err)
+			}
+		}
+		s.Close()
+		if want := []string{"gemma2", "gemma0", "large2", "gemma0"}; !slices.Equal(sent, want) {
+			t.Errorf("%s: sent %q, want %q", says, sent, want)
+		}
+	}
+}

@@ -49,6 +49,7 @@ const maxChatTools = 128
 // valid is what chat completions take of a request.
 func (o *OpenAI) valid(req tidemark.Request) *sending {
 	r := chatRules(chatID)
+	r.tools.none = o.bounds.says(or(req.Model, o.Model), quirkTools) == quirkRefused
 	if o.official() {
 		r.system = true // many servers know a system message only as the first
 		r.tools.most = maxChatTools

@@ -78,7 +78,7 @@ func (o *OpenAI) send(ctx context.Context, req tidemark.Request) (ans *answer, f
 		body, places = o.encode(fit.Request, usage)
 		ans, err = o.call().do(ctx, body)
 	}
-	for call(); o.bounds.learnTools(model, err) || o.bounds.learnRoles(model, err); {
+	for call(); o.bounds.learnTools(model, err) || o.bounds.learnQuirk(model, err); {
 		call()
 	}
 	if req.System != "" && oddMessages(err) && o.bounds.says(model, quirkSystem) == quirkUnknown { // there are many words for that

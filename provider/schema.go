@@ -19,6 +19,7 @@ type schemaRules struct {
 	name func(name string) string
 	full bool // an object says its properties, an array its items, and neither enum nor not stand at the top
 	most int  // tools in a request, 0: any number
+	none bool // no tools at all
 	long int  // bytes of what a tool is described with, 0: any number
 }
 
@@ -108,7 +109,14 @@ func renameKeys(value []byte, to func(string) string, any bool) []byte {
 
 // define makes the definitions of tools valid, and notes what is called otherwise there.
 func (s *sending) define() {
-	if most := s.tools.most; most > 0 && len(s.Tools) > most {
+	most := s.tools.most
+	switch {
+	case s.tools.none:
+		most = 0
+	case most == 0:
+		most = len(s.Tools)
+	}
+	if len(s.Tools) > most {
 		for _, t := range s.Tools[most:] { // ours are the first
 			s.leftOut = append(s.leftOut, t.Name)
 		}
