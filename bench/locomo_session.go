@@ -86,7 +86,7 @@ func openChat(ctx context.Context, c Conversation, folder string) (t chat, err e
 		return t, err
 	}
 	n := 0
-	for e, err := range t.History(ctx, true) {
+	for e, err := range t.Reader.All(ctx, true) {
 		if err != nil {
 			return t, err
 		}

@@ -385,7 +385,7 @@ func carriedOut(ctx context.Context, s *session.Session) (time.Duration, error) 
 	var sum time.Duration
 	count := 0
 	for before := int64(0); ; {
-		acts, err := s.Acts(ctx, before, 500)
+		acts, err := s.Reader.Acts(ctx, before, 500)
 		if err != nil {
 			return 0, err
 		}

@@ -11,7 +11,6 @@ import (
 	"github.com/tidemark-ai/tidemark/archive"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/host"
-	"github.com/tidemark-ai/tidemark/room"
 )
 
 // fitMode says why a view is to be made smaller.
@@ -211,7 +210,7 @@ func (s *Session) carryOut(ctx context.Context, r *run, v View, p *plan, hard bo
 		if err := s.summarizeChunk(ctx, r, v, p, chunks[p.Chunk], hard); err != nil {
 			return err
 		}
-		if err := s.Runtime.Sleep(ctx, room.YieldRest); err != nil { // a model in this process never waited
+		if err := s.Runtime.Sleep(ctx, host.YieldRest); err != nil { // a model in this process never waited
 			return err
 		}
 	}

@@ -3,19 +3,11 @@ package session
 import (
 	"context"
 	"slices"
-	"sync/atomic"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/host"
-	"github.com/tidemark-ai/tidemark/lineage"
 )
-
-// reading is what this life keeps of what it read, so as not to read it again.
-type reading struct {
-	laid    atomic.Pointer[edits] // what is shown of overlays, as far as they were read
-	lineage lineage.Lineage       // what the session continues, as a branch
-}
 
 // edits is what overlays put in the place of messages, resolved to positions.
 type edits struct {

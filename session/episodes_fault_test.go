@@ -93,7 +93,7 @@ func TestKeptGraph(t *testing.T) {
 func (d *scribe) branch(r *rand.Rand) {
 	d.t.Helper()
 	log := episodesOf(d.t, d.Session).Session
-	entries, err := d.Entries(d.t.Context(), 0, 10_000)
+	entries, err := d.Reader.Entries(d.t.Context(), 0, 10_000)
 	if err != nil {
 		d.t.Fatal(err)
 	}

@@ -176,7 +176,7 @@ func (h *harness) sent() []tidemark.Message {
 func (h *harness) originals() []string {
 	h.t.Helper()
 	var out []string
-	for e, err := range h.History(h.t.Context(), true) {
+	for e, err := range h.Reader.All(h.t.Context(), true) {
 		if err != nil {
 			h.t.Fatal(err)
 		}
@@ -218,7 +218,7 @@ func (h *harness) keys(prefix string) []string {
 // events returns the texts of the events of a type, oldest first.
 func (h *harness) events(kind string) []string {
 	h.t.Helper()
-	entries, err := h.Entries(h.t.Context(), 0, 10000)
+	entries, err := h.Reader.Entries(h.t.Context(), 0, 10000)
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -142,7 +142,7 @@ func TestLightView(t *testing.T) {
 			if row.notice == "" && got != "" || row.notice != "" && !strings.HasPrefix(got, "event  notice: "+row.notice+told) {
 				t.Errorf("heard %q", got)
 			}
-			for e, err := range r.History(t.Context(), false) {
+			for e, err := range r.Reader.All(t.Context(), false) {
 				m, bad := e.Message()
 				if err != nil || bad != nil || m.Images() == 0 {
 					t.Errorf("the log lost a picture: %v, %v", err, bad)

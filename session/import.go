@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/blocks"
+	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/room"
 )
 
@@ -118,7 +119,7 @@ type importer struct {
 
 	size   tidemark.Tokens // of the view, with what is not yet written
 	limit  tidemark.Tokens
-	yields room.Yielder
+	yields host.Yielder
 }
 
 // load reads the chain that is there and the size of the view.

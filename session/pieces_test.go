@@ -66,7 +66,7 @@ func TestRecallPages(t *testing.T) {
 		h := newAlone(t, session.Settings{})
 		h.say(text)
 		entry := tidemark.EntryID("")
-		for e, err := range h.History(t.Context(), false) {
+		for e, err := range h.Reader.All(t.Context(), false) {
 			if m, bad := e.Message(); err != nil || bad != nil {
 				t.Fatal(err, bad)
 			} else if m.Role == tidemark.User {

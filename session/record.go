@@ -66,7 +66,7 @@ const maxArchive = 256 << 20
 // is the position of the newest.
 func (s *Session) pack(ctx context.Context, log string, r host.Range) (p archive.Pack, last int64, err error) {
 	enc := archive.Encoder{MaxBytes: maxArchive}
-	for e, err := range s.messages(ctx, log, r) {
+	for e, err := range s.Reader.Messages(ctx, log, r) {
 		if err != nil {
 			return archive.Pack{}, 0, err
 		}

@@ -58,7 +58,7 @@ func TestBareContentSurvivesTheBucket(t *testing.T) {
 	h := newHarness(t, session.Settings{Window: 1_000_000})
 	m := tidemark.NewText(tidemark.User, strings.Repeat("a long line ", 40_000))
 	h.post(session.Input{Message: m})
-	for e, err := range h.History(t.Context(), false) {
+	for e, err := range h.Reader.All(t.Context(), false) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -203,7 +203,7 @@ func TestRefusedBlock(t *testing.T) {
 	if got := h.say("plain"); !strings.HasPrefix(got, "ok") {
 		t.Errorf("next turn: %q", got)
 	}
-	for e, err := range h.History(t.Context(), false) {
+	for e, err := range h.Reader.All(t.Context(), false) {
 		if err != nil || !strings.Contains(string(e.Payload), `{"type":"weird","foo":1}`) {
 			t.Errorf("the original is %s, %v", e.Payload, err)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/blocks"
 	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/memory"
 	"github.com/tidemark-ai/tidemark/recall"
 	"github.com/tidemark-ai/tidemark/room"
@@ -36,12 +37,9 @@ func (s *Session) ports() room.Ports {
 					s.Config.Observe(Notice{Type: NoticeRoom, Room: kind, Text: how, Count: count})
 				}
 			}},
-		History: room.History{Log: s.log,
-			Current: func(ctx context.Context) (string, error) {
-				h, err := s.head(ctx)
-				return h.Log, err
-			},
-			Segments: s.lineage.Segments, Reaches: s.lineage.Reaches, Logs: s.Logs, Settled: func(ctx context.Context) (int64, error) { return leaver(s).Settled(ctx) }, Texts: s.findable, Entry: s.entry, Messages: s.messages, Info: s.Info, Words: s.wordy, MarksOf: s.marksOf,
+		History: room.History{Log: s.log, Current: s.Reader.Current, Segments: s.lineage.Segments, Reaches: s.lineage.Reaches, Logs: s.Reader.Logs,
+			Entry: s.Reader.Message, Messages: s.Reader.Messages, Words: s.wordy, Texts: s.findable, Info: s.Info, MarksOf: s.marksOf,
+			Settled: func(ctx context.Context) (int64, error) { return leaver(s).Settled(ctx) },
 			Announce: func(ctx context.Context, log string, e tidemark.Event, stmts ...tidemark.Stmt) error {
 				if err := s.DB.Tx(ctx, append([]tidemark.Stmt{s.eventStmt(log, e)}, stmts...)); err != nil {
 					return err
@@ -79,8 +77,8 @@ func (s *Session) ports() room.Ports {
 			Keep: func(ctx context.Context, m tidemark.Message) (tidemark.Message, []tidemark.Stmt, error) {
 				return s.blocks.Compress(ctx, m, s.settings().ArtifactChars)
 			}}, Toolbox: s.Tools,
-		Finding: room.Finding{Stemmer: s.Stemmer, Lineage: s.lineage.For, Task: s.task, Near: s.nearest, ReadBack: s.readBack, Recalled: s.noteRecall,
-			Stored: s.stored, Gate: func() memory.Gate { return s.settings().Gate }},
+		Finding: room.Finding{Stemmer: s.Stemmer, Lineage: s.lineage.For, Task: s.task, Near: s.nearest, Recalled: s.noteRecall, Stored: s.blocks.Stored,
+			Far: func() (room.Reader, bool) { return Room[room.Reader](s) }, Episodes: func() (room.EpisodeReader, bool) { return Room[room.EpisodeReader](s) }, Gate: func() memory.Gate { return s.settings().Gate }},
 		Records:   s.records(),
 		Checks:    s.checks(),
 		Queue:     s.queue(),
@@ -456,12 +454,12 @@ func (s *Session) leftBy(ctx context.Context, p *plan, v View, after compaction.
 	return err
 }
 
-// readEpisode is what the model reads of an episode of a log.
-func (s *Session) readEpisode(ctx context.Context, log, name string, offset int) (string, error) {
-	if t, ok := Room[room.EpisodeReader](s); ok {
-		return t.ReadEpisode(ctx, log, name, offset)
+// nearest asks the room that finds by more than words; none when there is none.
+func (s *Session) nearest(ctx context.Context, query string, in *host.Lineage) (near map[int64]recall.Stand, told string) {
+	if r, ok := Room[room.Finder](s); ok {
+		return r.Near(ctx, query, in)
 	}
-	return "", fmt.Errorf("episode %.100q: %w", name, tidemark.ErrNotFound)
+	return nil, ""
 }
 
 // advised adds to what is pushed what the model is told of a context that fills up. It is not stored, and what it

@@ -21,7 +21,10 @@ func (s *Session) checks() room.Checks {
 		},
 		Message: s.blocks.Message,
 		Reads: func(ctx context.Context, id tidemark.EntryID) error {
-			_, err := s.ReadEntry(ctx, id, 0)
+			m, err := s.Reader.Message(ctx, id)
+			if err == nil {
+				_, err = room.Page(m, 0)
+			}
 			return err
 		},
 		InBucket: func(ctx context.Context, sum string) (int64, error) {

@@ -193,7 +193,7 @@ func (s *Session) visible(ctx context.Context, log string, layout compaction.Lay
 		return nil, err
 	}
 	sh := s.blocks.Shelf()
-	var yields room.Yielder
+	var yields host.Yielder
 	for i, v := range out {
 		if large[v.Seq] == nil {
 			continue
@@ -250,7 +250,7 @@ func (s *Session) kept(ctx context.Context, log string, layout compaction.Layout
 		}
 	}
 	large = map[int64][]int{}
-	var yields room.Yielder
+	var yields host.Yielder
 	for at := 0; len(seqs) > 0; {
 		n := min(len(seqs), tidemark.MaxParams)
 		entries, err := s.log.Payloads(ctx, seqs[:n])

@@ -37,7 +37,7 @@ func export(c *request, s *session.Session, format string, all bool) (any, error
 	c.w.Header().Set("Content-Type", kind)
 	out := bufio.NewWriterSize(c.w, 64<<10)
 	var buf []byte
-	for e, err := range s.History(c.r.Context(), all) {
+	for e, err := range s.Reader.All(c.r.Context(), all) {
 		if err == nil {
 			buf, err = line(buf[:0], e)
 		}
