@@ -1,5 +1,6 @@
-// Package history reads what was said in a conversation: its messages whole, and entries in pages. What is large is read one
-// entry at a time, since a page of them may be larger than the memory. It writes nothing. Begin with [Reader].
+// Package history reads what was said in a conversation: its messages whole, entries in pages, and what overlays leave visible
+// of it, now and at a position of the past. What is large is read while there is memory for it, and of a history one entry at a
+// time. It writes nothing. Begin with [Reader].
 package history
 
 import (
@@ -9,6 +10,8 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"sync/atomic"
+	"time"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/blocks"
@@ -25,6 +28,14 @@ type Reader struct {
 	Runtime tidemark.Runtime
 	// Current returns the id of the log that the conversation stands in.
 	Current func(ctx context.Context) (string, error)
+	// Admit is asked before more than 1 MB of a view comes into memory, where that is scarce; release gives the bytes back.
+	// Who is not let in waits. nil lets all in.
+	Admit func(bytes int64) (release func(), ok bool)
+	// ViewBytes is how much of a conversation may stand in memory at once, and Zone where its agent is.
+	ViewBytes func() int64
+	Zone      func() *time.Location
+
+	laid atomic.Pointer[Edits] // what is shown of overlays, as far as they were read
 }
 
 // maxLogs bounds the sessions of a conversation, one before the other.

@@ -24,14 +24,19 @@ var errFaulty = errors.New("the disk is gone")
 // faulty is a database that refuses what has some text in it.
 type faulty struct {
 	tidemark.DB
-	text string // empty: it refuses nothing
+	text  string // empty: it refuses nothing
+	marks int    // overlays that were read
 }
 
 func (f *faulty) Query(ctx context.Context, sql string, args ...any) ([]tidemark.Row, error) {
 	if f.text != "" && strings.Contains(sql, f.text) {
 		return nil, errFaulty
 	}
-	return f.DB.Query(ctx, sql, args...)
+	rows, err := f.DB.Query(ctx, sql, args...)
+	if strings.Contains(sql, "kind = 'overlay'") {
+		f.marks += len(rows)
+	}
+	return rows, err
 }
 
 // failingGet is a bucket that gives nothing.
@@ -44,10 +49,15 @@ func (failingGet) Get(context.Context, string) (tidemark.Object, io.ReadCloser, 
 // rig is a reader of a conversation, and what writes the log that it reads.
 type rig struct {
 	*Reader
-	t   *testing.T
-	db  *faulty
-	log string // in which the conversation stands; without the database, no reader knows it
+	t    *testing.T
+	db   *faulty
+	log  string // in which the conversation stands; where the database refuses "current", nobody knows it
+	now  time.Time
+	most int64 // bytes of a view
 }
+
+// noon is when the clock of a rig stands still.
+const noon int64 = 1_773_144_000_000 // 2026-03-10T12:00:00Z
 
 // newRig is the main conversation in a database of its own, in the log "main".
 func newRig(t *testing.T) *rig {
@@ -68,7 +78,7 @@ func newRig(t *testing.T) *rig {
 // opened is a conversation in the same database, in a log that is made.
 func (r *rig) opened(key tidemark.Key, i host.Info) *rig {
 	r.t.Helper()
-	out := &rig{t: r.t, db: r.db}
+	out := &rig{t: r.t, db: r.db, now: time.UnixMilli(noon).UTC(), most: 64 << 20}
 	store := *r.Blocks
 	store.Key = key
 	out.Reader = &Reader{Key: key, Log: r.Log, Blocks: &store, Lineage: &lineage.Lineage{Key: key, DB: r.db, Log: r.Log}, Runtime: r.Runtime,
@@ -77,7 +87,7 @@ func (r *rig) opened(key tidemark.Key, i host.Info) *rig {
 				return "", errFaulty
 			}
 			return out.log, nil
-		}}
+		}, ViewBytes: func() int64 { return out.most }, Zone: func() *time.Location { return time.UTC }}
 	out.begins(i)
 	return out
 }
@@ -100,7 +110,7 @@ func (r *rig) does(stmts ...tidemark.Stmt) {
 // appends logs an entry and returns it as it is stored.
 func (r *rig) appends(e tidemark.Entry) tidemark.Entry {
 	r.t.Helper()
-	e.At = r.Runtime.Now()
+	e.At = r.now
 	if e.ID == "" {
 		e.ID = tidemark.EntryID(tidemark.NewID(e.At))
 	}

@@ -3,7 +3,7 @@ package session
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
+	"time"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
@@ -16,14 +16,14 @@ import (
 
 // reading is what the session reads with.
 type reading struct {
-	laid    atomic.Pointer[edits] // what is shown of overlays, as far as they were read
-	lineage lineage.Lineage       // what the session continues, as a branch
-	Reader  *history.Reader       // of what was said
+	lineage lineage.Lineage // what the session continues, as a branch
+	Reader  *history.Reader // of what was said
 }
 
 // readerOf is what reads the history of a session.
 func readerOf(s *Session) *history.Reader {
-	return &history.Reader{Key: s.Key, Log: s.log, Blocks: &s.blocks, Lineage: &s.lineage, Runtime: s.Runtime,
+	return &history.Reader{Key: s.Key, Log: s.log, Blocks: &s.blocks, Lineage: &s.lineage, Runtime: s.Runtime, Admit: s.Admit,
+		ViewBytes: func() int64 { return s.settings().ViewBytes }, Zone: func() *time.Location { return s.settings().Zone },
 		Current: func(ctx context.Context) (string, error) {
 			h, err := s.head(ctx)
 			return h.Log, err
@@ -111,10 +111,7 @@ func (s *Session) Undo(ctx context.Context, overlay tidemark.EntryID) (changed b
 	if err != nil {
 		return false, err
 	}
-	rows := make([]compaction.Row, len(marks))
-	for i, m := range marks {
-		rows[i] = compaction.Row{ID: m.ID, Seq: m.Seq, Overlay: m.Overlay}
-	}
+	rows := history.Rows(marks)
 	if compaction.Lifted(rows)[overlay] {
 		return false, nil
 	}

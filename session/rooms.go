@@ -38,7 +38,7 @@ func (s *Session) ports() room.Ports {
 				}
 			}},
 		History: room.History{Log: s.log, Current: s.Reader.Current, Segments: s.lineage.Segments, Reaches: s.lineage.Reaches, Logs: s.Reader.Logs,
-			Entry: s.Reader.Message, Messages: s.Reader.Messages, Words: s.wordy, Texts: s.findable, Info: s.Info, MarksOf: s.marksOf,
+			Entry: s.Reader.Message, Messages: s.Reader.Messages, Words: s.Reader.Words, Texts: s.findable, Info: s.Info, MarksOf: s.marksOf,
 			Settled: func(ctx context.Context) (int64, error) { return leaver(s).Settled(ctx) },
 			Announce: func(ctx context.Context, log string, e tidemark.Event, stmts ...tidemark.Stmt) error {
 				if err := s.DB.Tx(ctx, append([]tidemark.Stmt{s.eventStmt(log, e)}, stmts...)); err != nil {
@@ -52,7 +52,7 @@ func (s *Session) ports() room.Ports {
 			Outbox: func(id, kind string, payload any, after time.Duration) []tidemark.Stmt {
 				return []tidemark.Stmt{s.outboxStmt(id, kind, payload), s.dueStmt(dueOutbox, s.Runtime.Now().Add(after), "")}
 			}},
-		View: room.View{EvictedAt: s.evictedAt, Strategies: s.strategies, Budget: s.Budget, NoteRoom: s.noteRoom,
+		View: room.View{EvictedAt: s.Reader.EvictedAt, Strategies: s.strategies, Budget: s.Budget, NoteRoom: s.noteRoom,
 			Seen: func(ctx context.Context, log string) (room.Seen, error) {
 				v, err := s.view(ctx, log)
 				return v.Seen, err

@@ -82,7 +82,7 @@ var table = []row{
 	{pkg: "blocks", may: "internal/gz internal/jsonscan", why: "blocks in, references out: which messages, and when, is for the session to say"},
 	{pkg: "room", may: "internal/clip blocks cleanup compaction paging memory skill host recall snapshot", why: "what a session and its rooms know of each other: ports and small interfaces, no room and no session"},
 	{pkg: "lineage", may: "host", why: "what continues what, read from the log and heads: who shows or compacts it is for the session"},
-	{pkg: "history", may: "blocks lineage host", why: "it reads a log and what is large of it: what is written, and what a model is sent, is for the session"},
+	{pkg: "history", may: "compaction blocks lineage host", why: "it reads a log and what is visible of it: what is written, and what a model is sent, is for the session"},
 	{pkg: "window", why: "it keeps figures and asks for them by ports; what is made to fit them is for the session"},
 	{pkg: "room/task", may: "internal/clip internal/lexicon compaction memory host recall room", why: "a room holds ports and its own tables: no other room, no session"},
 	{pkg: "room/anatomy", may: "internal/clip compaction episodes paging host room", why: "a room holds ports and its own tables: no other room, no session"},
