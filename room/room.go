@@ -69,6 +69,8 @@ type History struct {
 	Logs func(ctx context.Context) ([]string, error)
 	// Info is what the directory shows of the conversation.
 	Info func(ctx context.Context) (tidemark.SessionInfo, error)
+	// Counts is what stands in a log itself.
+	Counts func(ctx context.Context, log string) (Counts, error)
 	// Settled is the position up to which it is decided which turns recall finds.
 	Settled func(ctx context.Context) (int64, error)
 	// Texts gives those of some messages to use that recall finds, each with its text or the beginning of a long one.
@@ -87,6 +89,9 @@ type History struct {
 	// tells both; tidemark.ErrConflict where a turn is, or a message came meanwhile.
 	Note func(ctx context.Context, log string, e tidemark.Entry, m tidemark.Message, ev tidemark.Event, stmts ...tidemark.Stmt) error
 }
+
+// Counts is how much stands in a log, messages among the entries, and how many parts of it in the archive.
+type Counts struct{ Entries, Messages, Parts int }
 
 // Work is what is done later; see Waker.
 type Work struct {
@@ -148,14 +153,21 @@ type Turns struct {
 	GoOn   func(ctx context.Context, run string) (log string, stmts []tidemark.Stmt, err error)
 	Resume func()
 	// Hold takes the one run of the session for work, so that nothing else writes into it meanwhile; tidemark.ErrBusy while
-	// a turn is in work. Work that does not fail ends with Held.Move.
+	// a turn is in work. Behind work that does not fail the run has ended, and rooms and the agent are told, unless it did so
+	// with Held.Move.
 	Hold func(ctx context.Context, work func(h Held) error) error
 }
 
 // Held is the run of a session that a room works in.
 type Held interface {
-	// Write writes something; tidemark.ErrConflict where the run is another's by now.
+	// Append gathers a message for the next Write, behind a link of the chain of the log; it fills the payload of its entry, and
+	// its link.
+	Append(ctx context.Context, e *tidemark.Entry, m tidemark.Message, prev tidemark.Hash) error
+	// Write writes what was gathered, and something else; tidemark.ErrConflict where the run is another's by now.
 	Write(ctx context.Context, stmts ...tidemark.Stmt) error
+	// Size is how large the view of the log is, without what was gathered; with fit it is compacted first where that is over
+	// the limit.
+	Size(ctx context.Context, fit bool) (tidemark.Tokens, error)
 	// Move has the session go on from a place in a log of its own, with what else is written then, and ends the run.
 	Move(ctx context.Context, i tidemark.SessionInfo, from Place, stmts ...tidemark.Stmt) error
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/tidemark-ai/tidemark/episodes"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	episodic "github.com/tidemark-ai/tidemark/room/episodes"
+	"github.com/tidemark-ai/tidemark/room/replay"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
@@ -45,10 +46,10 @@ func markedLog(t *testing.T, seed uint64, steps int, wild bool) []tidemark.Messa
 	return out
 }
 
-func imports(list []tidemark.Message) iter.Seq2[session.Imported, error] {
-	return func(yield func(session.Imported, error) bool) {
+func imports(list []tidemark.Message) iter.Seq2[replay.Message, error] {
+	return func(yield func(replay.Message, error) bool) {
 		for _, m := range list {
-			if !yield(session.Imported{Message: m}, nil) {
+			if !yield(replay.Message{Message: m}, nil) {
 				return
 			}
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/tidemark-ai/tidemark/room"
 	"github.com/tidemark-ai/tidemark/room/approvals"
 	"github.com/tidemark-ai/tidemark/room/delegation"
+	"github.com/tidemark-ai/tidemark/room/replay"
 	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/room/task"
 	"github.com/tidemark-ai/tidemark/room/vectors"
@@ -29,7 +30,7 @@ import (
 )
 
 // finding are the rooms of a session that has only what finds.
-var finding = []room.Maker{search.Make}
+var finding = []room.Maker{search.Make, replay.Make}
 
 // harness is a session on real SQLite with a scripted model, a bucket in memory and an agent that
 // remembers what it is told.

@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -266,13 +265,6 @@ func TestPushedBefore(t *testing.T) {
 			t.Errorf("%s: %d, want %d", c.name, got, c.want)
 		}
 	}
-}
-
-// failingGet is a bucket that gives nothing.
-type failingGet struct{ tidemark.Blobs }
-
-func (failingGet) Get(context.Context, string) (tidemark.Object, io.ReadCloser, error) {
-	return tidemark.Object{}, nil, errKnown
 }
 
 // TestJSONText: a command is a string.

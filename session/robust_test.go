@@ -12,6 +12,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/archive"
 	"github.com/tidemark-ai/tidemark/memory"
+	"github.com/tidemark-ai/tidemark/room/replay"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -158,8 +159,8 @@ func TestImportBehindAFailure(t *testing.T) {
 	}
 	defer sub.Close()
 	var id string
-	_, err = h.Import(t.Context(), func(yield func(session.Imported, error) bool) {
-		if !yield(session.Imported{Message: tidemark.NewText(tidemark.User, "imported")}, nil) {
+	_, err = h.Import(t.Context(), func(yield func(replay.Message, error) bool) {
+		if !yield(replay.Message{Message: tidemark.NewText(tidemark.User, "imported")}, nil) {
 			return
 		}
 		if !h.Working() {
@@ -170,7 +171,7 @@ func TestImportBehindAFailure(t *testing.T) {
 			t.Error(err)
 		}
 		id = r.ID
-		yield(session.Imported{}, errors.New("the file is broken"))
+		yield(replay.Message{}, errors.New("the file is broken"))
 	}, nil)
 	if err == nil {
 		t.Fatal("the import did not fail")

@@ -38,7 +38,7 @@ func (s *Session) ports() room.Ports {
 				}
 			}},
 		History: room.History{Log: s.log, Current: s.Reader.Current, Segments: s.lineage.Segments, Reaches: s.lineage.Reaches, Logs: s.Reader.Logs,
-			Entry: s.Reader.Message, Messages: s.Reader.Messages, Words: s.Reader.Words, Texts: s.findable, Info: s.Info, MarksOf: s.marksOf,
+			Entry: s.Reader.Message, Messages: s.Reader.Messages, Words: s.Reader.Words, Texts: s.findable, Info: s.Info, Counts: s.counts, MarksOf: s.marksOf,
 			Settled: func(ctx context.Context) (int64, error) { return leaver(s).Settled(ctx) },
 			Announce: func(ctx context.Context, log string, e tidemark.Event, stmts ...tidemark.Stmt) error {
 				if err := s.DB.Tx(ctx, append([]tidemark.Stmt{s.eventStmt(log, e)}, stmts...)); err != nil {

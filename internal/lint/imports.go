@@ -98,16 +98,17 @@ var table = []row{
 	{pkg: "room/reflection", may: "compaction host recall room", why: "a room holds ports and its own tables: no other room, no session"},
 	{pkg: "room/snapshots", may: "internal/clip compaction host room snapshot", why: "a room holds ports and its own tables: no other room, no session"},
 	{pkg: "room/search", may: "internal/clip internal/gz compaction memory host recall room", why: "a room holds ports and its own tables: no other room, no session"},
+	{pkg: "room/replay", may: "blocks host room", why: "a room holds ports and its own tables: no other room, no session"},
 	{pkg: "room/spool", may: "host room", why: "a room holds ports and its own tables: no other room, no session"},
 	{pkg: "room/toolset", may: "room", why: "a room holds ports and its own tables: no other room, no session"},
 	{pkg: "room/vectors", may: "internal/clip host recall room", why: "a room holds ports and its own tables: no other room, no session"},
 	{pkg: "session", may: "internal/clip blocks lineage history window room approval cleanup compaction mend paging episodes archive memory recall reset host skill", why: "it calls its agent, its provider and its doors through ports of the root"},
 	{pkg: "agent", may: "internal/clip schedule internal/near memory archive recall reset host skill snapshot", why: "it calls its sessions through ports of the root and of recall, never session itself"},
-	{pkg: "worker", may: "lineage internal/sse internal/clip internal/near internal/jsonscan room/anatomy room/task room/approvals room/episodes room/outbound room/search room/snapshots room/spool room/reflection schedule channel session agent config archive memory recall transcript compaction episodes proxy proxy/body skill snapshot cost toolbox metric", why: "routes and doors; the host and the provider are given to it in cmd/"},
+	{pkg: "worker", may: "lineage internal/sse internal/clip internal/near internal/jsonscan room/anatomy room/task room/approvals room/episodes room/outbound room/search room/replay room/snapshots room/spool room/reflection schedule channel session agent config archive memory recall transcript compaction episodes proxy proxy/body skill snapshot cost toolbox metric", why: "routes and doors; the host and the provider are given to it in cmd/"},
 
-	{pkg: "setup", may: "window room room/anatomy room/selfcheck room/task room/approvals room/delegation room/errand room/episodes room/pager room/toolset room/outbound room/occasion room/search room/vectors room/snapshots room/spool room/sittings room/reflection approval paging episodes proxy toolbox mcp channel channel/whatsapp channel/telegram session agent compaction config memory provider provider/offline recall reset", why: "values in, values out: the host brings the ports"},
+	{pkg: "setup", may: "window room room/anatomy room/selfcheck room/task room/approvals room/delegation room/errand room/episodes room/pager room/toolset room/outbound room/occasion room/replay room/search room/vectors room/snapshots room/spool room/sittings room/reflection approval paging episodes proxy toolbox mcp channel channel/whatsapp channel/telegram session agent compaction config memory provider provider/offline recall reset", why: "values in, values out: the host brings the ports"},
 
-	{pkg: "bench", may: "internal/sse room room/search room/task room/vectors compaction archive paging episodes proxy recall session provider/offline transcript worker host/native", why: "it plays a paper's benchmark on the parts themselves; commands run it, nothing else needs it"},
+	{pkg: "bench", may: "internal/sse room room/replay room/search room/task room/vectors compaction archive paging episodes proxy recall session provider/offline transcript worker host/native", why: "it plays a paper's benchmark on the parts themselves; commands run it, nothing else needs it"},
 
 	{pkg: "internal/graph", why: "it stands in for Meta's servers, independent of our client; tidemark whatsapp simulate runs it"},
 	{pkg: "tidemarktest", may: "internal/picture", test: true, why: "fakes obey the contracts of the root and nothing else"},
