@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/archive"
+	"github.com/tidemark-ai/tidemark/internal/gz"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
@@ -200,7 +201,7 @@ func TestEncoderMembers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := archive.Gzip(line)
+	want, err := gz.Zip(line)
 	if got := pack(t, long); err != nil || string(got.Data) != string(want) || got.RawBytes != int64(len(line)) {
 		t.Errorf("%d bytes, want %d, %v", len(got.Data), len(want), err)
 	}

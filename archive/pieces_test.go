@@ -2,10 +2,7 @@ package archive_test
 
 import (
 	"bytes"
-	"compress/gzip"
-	"errors"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -13,34 +10,6 @@ import (
 	"github.com/tidemark-ai/tidemark/archive"
 	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
-
-// TestGzip: what is packed comes back when its size is known, and nothing else does.
-func TestGzip(t *testing.T) {
-	raw := []byte(strings.Repeat("tide ", 3000))
-	packed, err := archive.Gzip(raw)
-	if err != nil || len(packed) >= len(raw) {
-		t.Fatalf("%d bytes, %v", len(packed), err)
-	}
-	z := &gzip.Reader{}
-	for range 2 {
-		if got, err := archive.Gunzip(z, packed, len(raw)); err != nil || !bytes.Equal(got, raw) {
-			t.Errorf("%d bytes, %v", len(got), err)
-		}
-	}
-	flipped := bytes.Clone(packed)
-	flipped[len(flipped)-5] ^= 1 // of the checksum
-	for name, c := range map[string]struct {
-		data []byte
-		size int
-	}{
-		"too small a size": {packed, len(raw) - 1}, "too large a size": {packed, len(raw) + 1}, "another checksum": {flipped, len(raw)},
-		"cut off": {packed[:len(packed)-9], len(raw)}, "cut in its end": {packed[:len(packed)-1], len(raw)}, "nothing": {nil, 0}, "no gzip": {raw, len(raw)},
-	} {
-		if got, err := archive.Gunzip(z, c.data, c.size); !errors.Is(err, tidemark.ErrUnavailable) || got != nil {
-			t.Errorf("%s: %d bytes, %v", name, len(got), err)
-		}
-	}
-}
 
 // TestEncoderPasses: what is no message is passed over, and nothing is no archive.
 func TestEncoderPasses(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/provider/offline"
 	"github.com/tidemark-ai/tidemark/recall"
+	"github.com/tidemark-ai/tidemark/room/replay"
 	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/session"
 )
@@ -82,11 +83,11 @@ func openChat(ctx context.Context, c Conversation, folder string) (t chat, err e
 			err = errors.Join(err, t.end())
 		}
 	}()
-	if _, err := t.Import(ctx, group(c), nil); err != nil {
+	if err := sayLog(ctx, t.Session, group(c), nil); err != nil {
 		return t, err
 	}
 	n := 0
-	for e, err := range t.History(ctx, true) {
+	for e, err := range t.Reader.All(ctx, true) {
 		if err != nil {
 			return t, err
 		}
@@ -103,16 +104,16 @@ func openChat(ctx context.Context, c Conversation, folder string) (t chat, err e
 
 // group gives the turns as a channel writes what is said in a group: who it is stands before it. All of a sitting have
 // one time in the data set; here a few seconds lie between them.
-func group(c Conversation) iter.Seq2[session.Imported, error] {
+func group(c Conversation) iter.Seq2[replay.Message, error] {
 	const pause = 5 * time.Second
-	return func(yield func(session.Imported, error) bool) {
+	return func(yield func(replay.Message, error) bool) {
 		first := 0 // of the sitting
 		for i, d := range c.Turns {
 			if d.Group != c.Turns[first].Group {
 				first = i
 			}
 			peer := strings.ToLower(strings.ReplaceAll(d.Speaker, " ", "."))
-			in := session.Imported{At: d.At.Add(time.Duration(i-first) * pause), Peer: peer, Message: tidemark.NewText(tidemark.User, "["+d.Speaker+" "+peer+"] "+d.Text)}
+			in := replay.Message{At: d.At.Add(time.Duration(i-first) * pause), Peer: peer, Message: tidemark.NewText(tidemark.User, "["+d.Speaker+" "+peer+"] "+d.Text)}
 			if !yield(in, nil) {
 				return
 			}

@@ -20,6 +20,7 @@ import (
 	"github.com/tidemark-ai/tidemark/provider/offline"
 	"github.com/tidemark-ai/tidemark/room"
 	"github.com/tidemark-ai/tidemark/room/pack"
+	"github.com/tidemark-ai/tidemark/room/replay"
 	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/room/task"
 	"github.com/tidemark-ai/tidemark/session"
@@ -115,7 +116,7 @@ func (n Needles) Run(ctx context.Context, folder string) (out Found, err error) 
 	defer func() { err = errors.Join(err, end()) }()
 	sc := n.script()
 	played := func(done int) { n.Told.tell("messages played", done, 0) }
-	if _, err := s.Import(ctx, sc.until(ctx, s, n.Cycles), played); err != nil {
+	if err := sayLog(ctx, s, sc.until(ctx, s, n.Cycles), played); err != nil {
 		return out, fmt.Errorf("play the log: %w", err)
 	}
 	if err := gate(ctx, s, true); err != nil {
@@ -199,11 +200,21 @@ func open(ctx context.Context, folder string, model tidemark.Provider, strategie
 		return nil, nil, errors.Join(err, db.Close())
 	}
 	s, err := session.Open(ctx, session.Config{Key: "agent:main:needles", DB: db, Blobs: blobs, Provider: model, Agent: nobody{},
-		Runtime: native.NewRuntime(nil), Strategies: strategies, Settings: settings, Rooms: []room.Maker{search.Make, task.Make(task.Auto), pack.Make}})
+		Runtime: native.NewRuntime(nil), Strategies: strategies, Settings: settings, Rooms: []room.Maker{search.Make, task.Make(task.Auto), pack.Make, replay.Make}})
 	if err != nil {
 		return nil, nil, errors.Join(err, db.Close())
 	}
 	return s, db.Close, nil
+}
+
+// sayLog has the messages of a log said in a session that open opened.
+func sayLog(ctx context.Context, s *session.Session, log iter.Seq2[replay.Message, error], told func(done int)) error {
+	r, ok := session.Room[*replay.Room](s)
+	if !ok {
+		return fmt.Errorf("the session has no room for a log: %w", tidemark.ErrUnavailable)
+	}
+	_, err := r.Import(ctx, log, told)
+	return err
 }
 
 // script is a log that goes on for ever: the paper's events, harder needles, and then nothing of interest.
@@ -266,20 +277,20 @@ func gate(ctx context.Context, s *session.Session, open bool) error {
 
 // until yields the log until there were as many compactions, and none more: each when its share of the log was played
 // and the context is full.
-func (sc *script) until(ctx context.Context, s *session.Session, cycles int) iter.Seq2[session.Imported, error] {
+func (sc *script) until(ctx context.Context, s *session.Session, cycles int) iter.Seq2[replay.Message, error] {
 	const maxFlood = 2000 // events for one compaction
-	return func(yield func(session.Imported, error) bool) {
+	return func(yield func(replay.Message, error) bool) {
 		made, open := 0, true
 		for i := 1; made < cycles && i <= sc.least()+maxFlood*cycles; i++ {
 			if due := i >= sc.least()*(made+1)/cycles; due != open {
 				if err := gate(ctx, s, due); err != nil {
-					yield(session.Imported{}, err)
+					yield(replay.Message{}, err)
 					return
 				}
 				open = due
 			}
 			for _, m := range sc.event(i) {
-				if !yield(session.Imported{Message: m, At: at(i)}, nil) {
+				if !yield(replay.Message{Message: m, At: at(i)}, nil) {
 					return
 				}
 				if !open || m.Role != tidemark.Assistant { // an import compacts before what the model says
@@ -291,7 +302,7 @@ func (sc *script) until(ctx context.Context, s *session.Session, cycles int) ite
 					err = gate(ctx, s, false)
 				}
 				if err != nil {
-					yield(session.Imported{}, err)
+					yield(replay.Message{}, err)
 					return
 				}
 			}
@@ -386,7 +397,7 @@ func carriedOut(ctx context.Context, s *session.Session) (time.Duration, error) 
 	var sum time.Duration
 	count := 0
 	for before := int64(0); ; {
-		acts, err := s.Acts(ctx, before, 500)
+		acts, err := s.Reader.Acts(ctx, before, 500)
 		if err != nil {
 			return 0, err
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/tidemark-ai/tidemark/archive"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/room/replay"
 	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/session"
 )
@@ -43,7 +44,7 @@ func (v Server) Run(ctx context.Context, n Needles) (out Found, err error) {
 		return out, fmt.Errorf("--budget %d: a server takes %d and more: %w", n.Budget, session.MinWindow, tidemark.ErrInvalid)
 	}
 	sc := n.script()
-	var got session.ImportResult
+	var got replay.Result
 	const rounds = 8
 	for round, events := 0, sc.least(); ; round, events = round+1, 2*events { // what is there is passed over
 		n.Told.tell("events to import", events, 0)
@@ -72,7 +73,7 @@ func (v Server) Run(ctx context.Context, n Needles) (out Found, err error) {
 }
 
 // play imports the first events of a log.
-func (v Server) play(ctx context.Context, sc *script, events int) (got session.ImportResult, err error) {
+func (v Server) play(ctx context.Context, sc *script, events int) (got replay.Result, err error) {
 	r, w := io.Pipe()
 	written := make(chan struct{})
 	go func() { // ends with the request, whose end closes r

@@ -16,6 +16,7 @@ import (
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/provider/offline"
 	"github.com/tidemark-ai/tidemark/recall"
+	"github.com/tidemark-ai/tidemark/room/replay"
 	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/session"
 )
@@ -255,7 +256,7 @@ func (t Table) session(ctx context.Context, folder, method string, tr *trace, as
 		}
 		return next == len(askedAfter), err
 	})
-	if _, err := s.Import(ctx, log, nil); err != nil {
+	if err := sayLog(ctx, s, log, nil); err != nil {
 		return played, err
 	}
 	if next < len(askedAfter) {
@@ -296,18 +297,18 @@ func keptBy(ctx context.Context, s *session.Session, recalls bool) (k kept, err 
 }
 
 // log yields a trace with its flood; before each reply, when a session compacts, it lets a look be taken.
-func (tr *trace) log(t Table, played *tidemark.Tokens, look func() (end bool, err error)) iter.Seq2[session.Imported, error] {
-	return func(yield func(session.Imported, error) bool) {
+func (tr *trace) log(t Table, played *tidemark.Tokens, look func() (end bool, err error)) iter.Seq2[replay.Message, error] {
+	return func(yield func(replay.Message, error) bool) {
 		for i := 0; *played < t.Flood*3/2; i++ {
 			for _, m := range tr.turn(i) {
-				if !yield(session.Imported{Message: m, At: at(i)}, nil) {
+				if !yield(replay.Message{Message: m, At: at(i)}, nil) {
 					return
 				}
 				*played += tidemark.Estimate(m)
 			}
 			if end, err := look(); end || err != nil {
 				if err != nil {
-					yield(session.Imported{}, err)
+					yield(replay.Message{}, err)
 				}
 				return
 			}

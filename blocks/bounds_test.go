@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/archive"
+	"github.com/tidemark-ai/tidemark/internal/gz"
 )
 
 // textOf is a block of text whose JSON has so many bytes.
@@ -177,7 +177,7 @@ func TestCompressed(t *testing.T) {
 		for n := range 4000 {
 			b := result(random(1000) + strings.Repeat("x", n))
 			kept, _ := withoutCall(b.AppendJSON(nil), "c1")
-			if packed, err := archive.Gzip(kept); err == nil && len(b.AppendJSON(nil))-len(packed)-minSaved == by {
+			if packed, err := gz.Zip(kept); err == nil && len(b.AppendJSON(nil))-len(packed)-minSaved == by {
 				return b
 			}
 		}

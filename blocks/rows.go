@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/archive"
+	"github.com/tidemark-ai/tidemark/internal/gz"
 	"github.com/tidemark-ai/tidemark/internal/json"
 )
 
@@ -56,7 +56,7 @@ func (s *Store) Compress(ctx context.Context, m tidemark.Message, most int) (tid
 			continue
 		}
 		kept, call := withoutCall(raw, b.ToolUseID)
-		packed, err := archive.Gzip(kept)
+		packed, err := gz.Zip(kept)
 		if err != nil {
 			return m, nil, fmt.Errorf("store result of %s: %w", b.ToolUseID, err)
 		}
@@ -181,7 +181,7 @@ func (h *Shelf) block(_ context.Context, ref Ref) (tidemark.Block, error) {
 	if !ok {
 		return tidemark.Block{}, fmt.Errorf("artifact %s: %w", ref.SHA256, tidemark.ErrNotFound)
 	}
-	raw, err := archive.Gunzip(&h.zip, a.gzip, a.size)
+	raw, err := gz.Unzip(&h.zip, a.gzip, a.size)
 	if err != nil {
 		return tidemark.Block{}, fmt.Errorf("artifact %s: %w: %w", ref.SHA256, ErrDamaged, err)
 	}

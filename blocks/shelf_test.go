@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/archive"
 	"github.com/tidemark-ai/tidemark/host"
+	"github.com/tidemark-ai/tidemark/internal/gz"
 )
 
 // counted is a database that notes how many artifacts are asked for at a time.
@@ -159,7 +159,7 @@ func TestArtifactsOfOneConversation(t *testing.T) {
 func TestShelfBlock(t *testing.T) {
 	s, _, _ := stores(t)
 	pack := func(text string) artifact {
-		packed, err := archive.Gzip([]byte(text))
+		packed, err := gz.Zip([]byte(text))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package blocks
+package blocks_test
 
 import (
 	"math/rand/v2"
@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/blocks"
 	"github.com/tidemark-ai/tidemark/room"
 )
 
@@ -22,19 +23,19 @@ func TestSkim(t *testing.T) {
 	}
 	skimmed := 0
 	for range 20_000 {
-		var blocks []tidemark.Block
+		var content []tidemark.Block
 		for range 1 + rng.IntN(3) {
 			input := tidemark.NewText(tidemark.User, text()).AppendJSON(nil)
-			blocks = append(blocks, []tidemark.Block{tidemark.Text(text()), tidemark.ToolUse("i"+text(), "read", input), tidemark.ToolUse("i", room.RecallTool, input),
+			content = append(content, []tidemark.Block{tidemark.Text(text()), tidemark.ToolUse("i"+text(), "read", input), tidemark.ToolUse("i", room.RecallTool, input),
 				tidemark.ToolResult("i", text(), rng.IntN(2) == 0), {Type: tidemark.TypeThinking, Text: text()},
 				{Type: tidemark.TypeToolResult, ToolUseID: "i", Content: []tidemark.Block{tidemark.Text(text()), tidemark.Text(text())}}}[rng.IntN(6)])
 		}
-		m := tidemark.Message{Role: tidemark.Assistant, Content: blocks}
+		m := tidemark.Message{Role: tidemark.Assistant, Content: content}
 		if rng.IntN(4) == 0 {
 			m = tidemark.NewText(tidemark.User, text())
 		}
 		raw := m.AppendJSON(nil)
-		got, ok := skim(raw)
+		got, ok := blocks.Skim(raw)
 		if !ok {
 			continue
 		}
@@ -57,7 +58,7 @@ func TestSkim(t *testing.T) {
 		`[{"type":"tool_use","id":"1","name":"read","input":{"a":"}"},"caller":{"type":"direct"}}]`:                                  `read {"a":"}"}`,
 		`[{"type":"text","text":"ebb","cache_control":{"type":"ephemeral"}},{"type":"thinking","thinking":"hm","signature":"c2ln"}]`: "ebb",
 	} {
-		m, ok := skim([]byte(`{"role":"user","content":` + raw + `}`))
+		m, ok := blocks.Skim([]byte(`{"role":"user","content":` + raw + `}`))
 		whole, err := tidemark.Entry{Payload: []byte(`{"role":"user","content":` + raw + `}`)}.Message()
 		have, _ := room.TextAt(m, 0, room.WordsBytes)
 		if had, _ := room.TextAt(whole, 0, room.WordsBytes); !ok || err != nil || strings.TrimSpace(have) != want || have != had {
@@ -72,7 +73,7 @@ func TestSkim(t *testing.T) {
 		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":[{"type":"image","source":{}}]}]}`, `{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":[]}]}`,
 		`{"role":"user","content":[{"type":"text","text":"x","text":"y"}]}`, `{"role":"user","content":[{"type":"tool_use","id":"1","name":"n","input":1}]}`,
 		"{\"role\":\"user\",\"content\":[{\"type\":\"tool_use\",\"id\":\"1\",\"name\":\"n\",\"input\":{\n}}]}"} {
-		if m, ok := skim([]byte(odd)); ok {
+		if m, ok := blocks.Skim([]byte(odd)); ok {
 			t.Errorf("%s: skimmed as %v", odd, m)
 		}
 	}

@@ -182,7 +182,7 @@ func TestForeignStore(t *testing.T) {
 	r := newRig(t, proxy.Settings{})
 	r.exchange(proxy.Page, request(text("user", "a secret")), reply("end_turn", textBlock("yes")))
 	var id string
-	for e, err := range r.s.History(t.Context(), false) {
+	for e, err := range r.s.Reader.All(t.Context(), false) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -37,7 +37,7 @@ func TestObserve(t *testing.T) {
 func logOf(r *rig) string {
 	r.t.Helper()
 	var out []string
-	for e, err := range r.s.History(r.t.Context(), false) {
+	for e, err := range r.s.Reader.All(r.t.Context(), false) {
 		if err != nil {
 			r.t.Fatal(err)
 		}

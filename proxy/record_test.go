@@ -152,7 +152,7 @@ func TestReplyInLog(t *testing.T) {
 	silent := bytes.Replace(reply("end_turn", textBlock("c")), []byte(`"input_tokens":100,"output_tokens":10`), nil, 1)
 	r.exchange("", request(text("user", "q"), spoke("a"), text("user", "b")), silent)
 	var got []string
-	for e, err := range r.s.History(t.Context(), false) {
+	for e, err := range r.s.Reader.All(t.Context(), false) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/blocks"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/memory"
 	"github.com/tidemark-ai/tidemark/recall"
@@ -17,29 +18,15 @@ type Finding struct {
 	// Task is what the conversation works on, see Marker, and Near what another room finds, see Finder.
 	Task func(ctx context.Context) (recall.Task, error)
 	Near func(ctx context.Context, query string, in *host.Lineage) (near map[int64]recall.Stand, told string)
-	// ReadBack answers a call that names what it wants to read again.
-	ReadBack func(ctx context.Context, b Back) (tidemark.Block, error)
+	// Far and Episodes find the rooms that read messages of other conversations, and episodes; ok is false for none.
+	Far      func() (r Reader, ok bool)
+	Episodes func() (r EpisodeReader, ok bool)
 	// Recalled tells who listens how a recall went, see Recaller.
 	Recalled func(ctx context.Context, by string, v recall.Verdict, first tidemark.EntryID)
 	// Gate decides which turns are left out; nil for none.
 	Gate func() memory.Gate
-	// Stored reads messages of entries as a search does.
-	Stored func(entries []tidemark.Entry) ([]Stored, error)
-}
-
-// Stored is what a search reads of a message.
-type Stored struct {
-	Message tidemark.Message // large blocks as they are stored
-	Far     bool             // it has large blocks, and all of them stand in the bucket
-	// Whole returns it with the blocks that stand beside its entry in the database; nil where none do.
-	Whole func(ctx context.Context) (tidemark.Message, error)
-}
-
-// Back names what a call wants to read again: an entry or a block of one, or else an episode.
-type Back struct {
-	Call, Log      string
-	Entry, Episode string
-	Offset         int // bytes to skip
+	// Stored reads messages of entries without what is large of them.
+	Stored func(entries []tidemark.Entry) ([]blocks.Message, error)
 }
 
 // Retriever is a room that finds what left the view and fits what is said in a log at a position. It returns what it can

@@ -254,14 +254,6 @@ func (l *List) Changed(ctx context.Context, name string) bool {
 	return ok && o.Changed(ctx, name)
 }
 
-// ReadEpisode is what the model reads of an episode of a log.
-func (l *List) ReadEpisode(ctx context.Context, log, name string, offset int) (string, error) {
-	if t, ok := Find[EpisodeReader](*l); ok {
-		return t.ReadEpisode(ctx, log, name, offset)
-	}
-	return "", fmt.Errorf("episode %.100q: %w", name, tidemark.ErrNotFound)
-}
-
 // Near asks the room that finds by more than words; nothing is near where there is none.
 func (l *List) Near(ctx context.Context, query string, in *host.Lineage) (near map[int64]recall.Stand, told string) {
 	if r, ok := Find[Finder](*l); ok {

@@ -80,6 +80,3 @@ func (s State) Pins() map[tidemark.EntryID]bool {
 	}
 	return out
 }
-
-// ToolPage bounds what a tool reads back of a text at a time, in bytes.
-const ToolPage = 20_000

@@ -69,6 +69,8 @@ type History struct {
 	Logs func(ctx context.Context) ([]string, error)
 	// Info is what the directory shows of the conversation.
 	Info func(ctx context.Context) (tidemark.SessionInfo, error)
+	// Counts is what stands in a log itself.
+	Counts func(ctx context.Context, log string) (Counts, error)
 	// Settled is the position up to which it is decided which turns recall finds.
 	Settled func(ctx context.Context) (int64, error)
 	// Texts gives those of some messages to use that recall finds, each with its text or the beginning of a long one.
@@ -87,6 +89,9 @@ type History struct {
 	// tells both; tidemark.ErrConflict where a turn is, or a message came meanwhile.
 	Note func(ctx context.Context, log string, e tidemark.Entry, m tidemark.Message, ev tidemark.Event, stmts ...tidemark.Stmt) error
 }
+
+// Counts is how much stands in a log, messages among the entries, and how many parts of it in the archive.
+type Counts struct{ Entries, Messages, Parts int }
 
 // Work is what is done later; see Waker.
 type Work struct {
@@ -139,40 +144,6 @@ type Channels struct {
 	Lines func(ctx context.Context, log string, to []tidemark.Origin, text string) ([]tidemark.Stmt, error)
 	// Say sends a text, and logs an event, once for an id.
 	Say func(ctx context.Context, id string, to *tidemark.Address, text string, e *tidemark.Event) error
-}
-
-// Turns is the run in work.
-type Turns struct {
-	// Active returns the run that works in this life, "" for none.
-	Active func() (run string)
-	// Usage is what the calls of a run cost, as far as the newest records tell.
-	Usage func(ctx context.Context, run string) tidemark.Usage
-	// GoOn returns what makes a run due that rests, and the present log; tidemark.ErrConflict when it is written and the
-	// run has ended, or was stopped. Resume takes it up at once.
-	GoOn   func(ctx context.Context, run string) (log string, stmts []tidemark.Stmt, err error)
-	Resume func()
-	// Hold takes the one run of the session for work, so that nothing else writes into it meanwhile; tidemark.ErrBusy while
-	// a turn is in work. Work that does not fail ends with Held.Move.
-	Hold func(ctx context.Context, work func(h Held) error) error
-}
-
-// Held is the run of a session that a room works in.
-type Held interface {
-	// Write writes something; tidemark.ErrConflict where the run is another's by now.
-	Write(ctx context.Context, stmts ...tidemark.Stmt) error
-	// Move has the session go on from a place in a log of its own, with what else is written then, and ends the run.
-	Move(ctx context.Context, i tidemark.SessionInfo, from Place, stmts ...tidemark.Stmt) error
-}
-
-// Lease tells apart who works on something in several lives of a session: an object that should be gone but is not is of an
-// earlier one.
-type Lease struct {
-	// Owner returns a new name for who works on something. Bound sorts behind all those of this life, and before those of
-	// later ones.
-	Owner func() string
-	Bound func() string
-	// Held returns what holds while no later life has begun.
-	Held func() tidemark.Stmt
 }
 
 // Maker makes a room of a session that is opened.

@@ -78,7 +78,7 @@ func (s *Session) viewWithout(ctx context.Context, log string, overlay tidemark.
 	if err != nil {
 		return View{}, err
 	}
-	now, err := s.editsOf(ctx, slices.DeleteFunc(marks, func(m host.Mark) bool { return m.ID == overlay }))
+	now, err := s.Reader.Edits(ctx, slices.DeleteFunc(marks, func(m host.Mark) bool { return m.ID == overlay }))
 	if err != nil {
 		return View{}, err
 	}

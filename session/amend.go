@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/history"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/room"
@@ -33,10 +34,6 @@ const (
 	maxAmended = 64 << 10       // bytes of an amendment
 	maxUnmet   = 100            // of one message that has not come
 	unmetFor   = 72 * time.Hour // that one may still come: platforms post again for days
-	amendBy    = "person"
-
-	reasonEdit   = "edit"
-	reasonRevoke = "revoke"
 )
 
 // notHere stands before words that correct a message that is not here.
@@ -69,10 +66,10 @@ func (s *Session) amend(ctx context.Context, r *run, q queued) error {
 		return fmt.Errorf("read entry %s: %w", e.ID, err)
 	}
 	r.unmet = strings.HasPrefix(m.PlainText(), notHere)
-	o := tidemark.Overlay{By: []string{amendBy}, Reason: reasonEdit, Edits: corrected(e.ID, m, a.Text)}
+	o := tidemark.Overlay{By: []string{history.AmendBy}, Reason: history.ReasonEdit, Edits: corrected(e.ID, m, a.Text)}
 	event := tidemark.Event{Type: "edit", Text: "A message was corrected by who wrote it. The log keeps both."}
 	if a.Revokes != "" {
-		o.Reason, o.Edits = reasonRevoke, emptied(e.ID, m)
+		o.Reason, o.Edits = history.ReasonRevoke, emptied(e.ID, m)
 		event = tidemark.Event{Type: "revoke", Text: "A message was taken back by who wrote it: it is not in view any more. The log keeps it."}
 	}
 	_, stmts, err := s.overlayStmts(r.Log, tidemark.FromPerson, o)
@@ -293,15 +290,11 @@ func emptied(id tidemark.EntryID, m tidemark.Message) []tidemark.Edit {
 func amendments(marks []host.Mark) []host.Mark {
 	var out []host.Mark
 	for _, m := range marks {
-		if amends(m.Overlay) {
+		if history.Amends(m.Overlay) {
 			out = append(out, m)
 		}
 	}
 	return out
-}
-
-func amends(o tidemark.Overlay) bool {
-	return slices.Contains(o.By, amendBy) && (o.Reason == reasonEdit || o.Reason == reasonRevoke)
 }
 
 // endUnanswered ends a run whose inputs want no answer: they stand in the log, and nobody is asked.

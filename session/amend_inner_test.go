@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/history"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/room"
 	"github.com/tidemark-ai/tidemark/summary"
@@ -147,9 +148,9 @@ func TestAmendIsWritten(t *testing.T) {
 		event  string
 		reason string
 	}{
-		{"an edit", Amendment{Edits: "m1", Text: "nine"}, 0, "nine", "dropped", "edit: A message was corrected by who wrote it. The log keeps both.", reasonEdit},
-		{"a revoke", Amendment{Revokes: "m1"}, 1, room.TakenBack, "dropped", "revoke: A message was taken back by who wrote it: it is not in view any more. The log keeps it.", reasonRevoke},
-		{"behind a plan", Amendment{Edits: "m1", Text: "nine"}, -1, "nine", "open", "edit: A message was corrected by who wrote it. The log keeps both.", reasonEdit},
+		{"an edit", Amendment{Edits: "m1", Text: "nine"}, 0, "nine", "dropped", "edit: A message was corrected by who wrote it. The log keeps both.", history.ReasonEdit},
+		{"a revoke", Amendment{Revokes: "m1"}, 1, room.TakenBack, "dropped", "revoke: A message was taken back by who wrote it: it is not in view any more. The log keeps it.", history.ReasonRevoke},
+		{"behind a plan", Amendment{Edits: "m1", Text: "nine"}, -1, "nine", "open", "edit: A message was corrected by who wrote it. The log keeps both.", history.ReasonEdit},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			r, a, q := newRig(t, Settings{}), &amender{}, &addressed{}

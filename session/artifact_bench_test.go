@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tidemark-ai/tidemark/provider/offline"
+	"github.com/tidemark-ai/tidemark/room/replay"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/transcript"
 )
@@ -26,7 +27,7 @@ func BenchmarkArtifacts(b *testing.B) {
 						Settings: session.Settings{ArtifactChars: chars}})
 					b.StartTimer()
 					start := rt.Now()
-					if _, err := s.Import(ctx, imported(transcript.Messages(bytes.NewReader(log), transcript.Options{})), nil); err != nil {
+					if _, err := roomOf[*replay.Room](b, s).Import(ctx, imported(transcript.Messages(bytes.NewReader(log), transcript.Options{})), nil); err != nil {
 						b.Fatal(err)
 					}
 					b.ReportMetric(float64(rt.Now().Sub(start).Milliseconds()), "import-ms")

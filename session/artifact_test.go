@@ -102,14 +102,14 @@ func TestArtifacts(t *testing.T) {
 func (h *harness) holds(log []tidemark.Message) {
 	h.t.Helper()
 	i := 0
-	for e, err := range h.History(h.t.Context(), true) {
+	for e, err := range h.Reader.All(h.t.Context(), true) {
 		if err != nil {
 			h.t.Fatal(err)
 		}
 		if want := string(log[i].AppendJSON(nil)); string(e.Payload) != want {
 			h.t.Errorf("message %d is %.200s, want %.200s", i, e.Payload, want)
 		}
-		one, err := h.Entry(h.t.Context(), e.ID)
+		one, err := h.Reader.Entry(h.t.Context(), e.ID)
 		if err != nil || string(one.Payload) != string(e.Payload) {
 			h.t.Errorf("entry %d: %v, %.200s", i, err, one.Payload)
 		}
@@ -142,7 +142,7 @@ func (h *harness) archivedWhole(block string, messages int) {
 		h.t.Errorf("the archive has not what was said: %.300s", got)
 	}
 	read := 0
-	for e, err := range h.History(h.t.Context(), true) {
+	for e, err := range h.Reader.All(h.t.Context(), true) {
 		if err != nil || strings.Contains(string(e.Payload), "tidemark_blob") {
 			h.t.Fatalf("after the reset: %v %.200s", err, e.Payload)
 		}
@@ -185,7 +185,7 @@ func TestArtifactForged(t *testing.T) {
 
 func payloads(h *harness) (out []string) {
 	h.t.Helper()
-	for e, err := range h.History(h.t.Context(), true) {
+	for e, err := range h.Reader.All(h.t.Context(), true) {
 		if err != nil {
 			h.t.Fatal(err)
 		}

@@ -159,7 +159,7 @@ func TestStatusLines(t *testing.T) {
 		t.Errorf("\n got %s\nwant %s", got, want)
 	}
 	held, asked := int64(0), 0
-	r.Admit = func(bytes int64) (func(), bool) {
+	r.Reader.Admit = func(bytes int64) (func(), bool) {
 		held, asked = held+bytes, asked+1
 		return func() { held -= bytes }, true
 	}

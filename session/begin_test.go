@@ -33,7 +33,7 @@ func TestRunBeginsInTheNewLog(t *testing.T) {
 	h.say("before")
 	h.stop()
 	moved := tidemark.NewID(h.rt.Now())
-	old, err := h.Logs(t.Context())
+	old, err := h.Reader.Logs(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func TestRunBeginsInTheNewLog(t *testing.T) {
 	}
 	h.wait(sub, r.ID)
 	var in []string
-	for e, err := range h.History(t.Context(), true) {
+	for e, err := range h.Reader.All(t.Context(), true) {
 		if err != nil {
 			t.Fatal(err)
 		}

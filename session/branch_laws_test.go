@@ -20,7 +20,7 @@ import (
 func logged(t *testing.T, h *harness, all bool) []string {
 	t.Helper()
 	var out []string
-	for e, err := range h.History(t.Context(), all) {
+	for e, err := range h.Reader.All(t.Context(), all) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,7 +73,7 @@ func TestBranchArchives(t *testing.T) {
 			t.Fatalf("%s was not compacted", x.key)
 		}
 		want := logged(t, x, false)
-		logs, err := x.Logs(t.Context())
+		logs, err := x.Reader.Logs(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -147,7 +147,7 @@ func TestSnapshotPlaces(t *testing.T) {
 	}
 	h.post(session.Input{Kind: session.InputCompact})
 	var entries []tidemark.Entry
-	for e, err := range h.History(t.Context(), false) {
+	for e, err := range h.Reader.All(t.Context(), false) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -163,7 +163,7 @@ func TestSnapshotPlaces(t *testing.T) {
 		t.Errorf("between call and result: %v", err)
 	}
 	h.say("behind the branch")
-	for e, err := range h.History(t.Context(), false) {
+	for e, err := range h.Reader.All(t.Context(), false) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -187,7 +187,7 @@ func TestSnapshotPlaces(t *testing.T) {
 func TestBranchKeepsTask(t *testing.T) {
 	h := newHarness(t, session.Settings{})
 	h.say("the port is 80")
-	entries, err := h.Entries(t.Context(), 0, 10)
+	entries, err := h.Reader.Entries(t.Context(), 0, 10)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -118,7 +118,7 @@ func TestBranchSharesAndParts(t *testing.T) {
 			}
 			for _, r := range found.Results {
 				for _, id := range r.Neighbours {
-					e, err := tc.h.Entry(t.Context(), id)
+					e, err := tc.h.Reader.Entry(t.Context(), id)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -167,7 +167,7 @@ func TestOrientation(t *testing.T) {
 	if got := c.sent()[0]; got.Content[0].Text != "And here deeper." || got.Content[1].Text != "You are in the branch of ways." {
 		t.Errorf("deeper: %v", got)
 	}
-	entries, err := b.Acts(t.Context(), 0, 1000)
+	entries, err := b.Reader.Acts(t.Context(), 0, 1000)
 	if err != nil {
 		t.Fatal(err)
 	}

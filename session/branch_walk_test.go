@@ -101,7 +101,7 @@ func (x *imagined) holds(at string, words int, r *rand.Rand) {
 	t := x.t
 	t.Helper()
 	var got []string
-	for e, err := range x.History(t.Context(), false) {
+	for e, err := range x.Reader.All(t.Context(), false) {
 		if err != nil {
 			t.Fatalf("%s: %s: %v", at, x.key, err)
 		}

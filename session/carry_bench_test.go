@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/room/replay"
 	"github.com/tidemark-ai/tidemark/room/snapshots"
 	"github.com/tidemark-ai/tidemark/session"
 )
@@ -27,10 +28,10 @@ func TestCarryMemory(t *testing.T) {
 	}
 	h := newHarness(t, session.Settings{ArtifactChars: -1, NoCompaction: true, Window: 9_000_000})
 	text := strings.Repeat("the quick brown fox jumps over a lazy dog 0123456789 ", 400) // 21 kB
-	in := func(yield func(session.Imported, error) bool) {
+	in := func(yield func(replay.Message, error) bool) {
 		for i := range megabytes << 20 / len(text) {
 			m := tidemark.NewText([]tidemark.Role{tidemark.User, tidemark.Assistant}[i%2], text[i%len("the quick"):])
-			if !yield(session.Imported{Message: m}, nil) {
+			if !yield(replay.Message{Message: m}, nil) {
 				return
 			}
 		}

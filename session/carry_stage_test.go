@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/room/replay"
 	"github.com/tidemark-ai/tidemark/room/snapshots"
 	"github.com/tidemark-ai/tidemark/session"
 )
@@ -24,10 +25,10 @@ func brokenOff(t *testing.T) (x *harness, raw []byte, shown string) {
 	t.Helper()
 	set := session.Settings{Window: 2_000_000}
 	h := newHarness(t, set)
-	if _, err := h.Import(t.Context(), func(yield func(session.Imported, error) bool) {
+	if _, err := h.Import(t.Context(), func(yield func(replay.Message, error) bool) {
 		for i := range 150 {
 			m := tidemark.NewText([]tidemark.Role{tidemark.User, tidemark.Assistant}[i%2], filler(i))
-			if !yield(session.Imported{Message: m}, nil) {
+			if !yield(replay.Message{Message: m}, nil) {
 				return
 			}
 		}

@@ -177,7 +177,7 @@ func (h *harness) info() tidemark.SessionInfo {
 func (h *harness) current() []string {
 	h.t.Helper()
 	var out []string
-	for e, err := range h.History(h.t.Context(), false) {
+	for e, err := range h.Reader.All(h.t.Context(), false) {
 		if err != nil {
 			h.t.Fatal(err)
 		}

@@ -10,7 +10,6 @@ import (
 	"github.com/tidemark-ai/tidemark/archive"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/host"
-	"github.com/tidemark-ai/tidemark/room"
 	"github.com/tidemark-ai/tidemark/summary"
 )
 
@@ -217,7 +216,7 @@ func (s *Session) carryOut(ctx context.Context, r *run, v View, p *plan, hard bo
 		if err := s.summarizeChunk(ctx, r, v, p, chunks[p.Chunk], hard); err != nil {
 			return err
 		}
-		if err := s.Runtime.Sleep(ctx, room.YieldRest); err != nil { // a model in this process never waited
+		if err := s.Runtime.Sleep(ctx, host.YieldRest); err != nil { // a model in this process never waited
 			return err
 		}
 	}
@@ -301,7 +300,7 @@ func (s *Session) install(ctx context.Context, r *run, v View, p *plan, part arc
 		err = fmt.Errorf("the summary is as large as what it replaces: %w", tidemark.ErrNoGain)
 	}
 	if err == nil {
-		err = s.checkEdits(ctx, v, edits)
+		err = s.Reader.Fits(ctx, v.Shown, edits)
 	}
 	if err != nil {
 		// What it cost is accounted, and the same is not planned again at once.
@@ -387,19 +386,6 @@ func (s *Session) dropPlan(ctx context.Context, r *run, p *plan) error {
 // dropStmts end a plan that is not carried out. What it cost is counted.
 func (s *Session) dropStmts(r *run, p *plan) []tidemark.Stmt {
 	return []tidemark.Stmt{s.addUsage(p.Usage), spendStmt(r, p.Usage), {SQL: `UPDATE plans SET state = 'dropped' WHERE id = ?`, Args: []any{p.ID}}}
-}
-
-// checkEdits refuses a row that the view could not show whole.
-func (s *Session) checkEdits(ctx context.Context, v View, edits []tidemark.Edit) error {
-	row, err := s.place(ctx, []host.Mark{{ID: "planned", Seq: 1 << 53, Overlay: tidemark.Overlay{Edits: edits}}})
-	if err != nil {
-		return err
-	}
-	shown := make([]compaction.Placed, len(v.Shown))
-	for i, r := range v.Shown {
-		shown[i] = r.Placed
-	}
-	return compaction.CheckOverlay(shown, row)
 }
 
 // compactNow carries out /compact.

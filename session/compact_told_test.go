@@ -63,7 +63,7 @@ func TestCompactionIsTold(t *testing.T) {
 	if want := []string{"start: ", fmt.Sprintf("compacting: %d of 100000 tokens, compacting", before.Size), "event: " + line, "done: "}; !slices.Equal(toldBy(notices), want) {
 		t.Errorf("notices %q, want %q", toldBy(notices), want)
 	}
-	entry, err := h.Entry(t.Context(), after.Shown[0].Overlay)
+	entry, err := h.Reader.Entry(t.Context(), after.Shown[0].Overlay)
 	var o tidemark.Overlay
 	if err != nil || json.Unmarshal(entry.Payload, &o) != nil {
 		t.Fatal(err)

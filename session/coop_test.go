@@ -68,7 +68,7 @@ func newTidyDesk(t *testing.T, p *compaction.Paging) *tidyDesk {
 // ids returns the messages of the log, oldest first.
 func (d *tidyDesk) ids() (out []tidemark.EntryID) {
 	d.t.Helper()
-	for e, err := range d.History(d.t.Context(), true) {
+	for e, err := range d.Reader.All(d.t.Context(), true) {
 		if err != nil {
 			d.t.Fatal(err)
 		}
@@ -217,7 +217,7 @@ func TestCollapse(t *testing.T) {
 
 func (d *tidyDesk) overlaysOf(by string) (out []tidemark.EntryID) {
 	d.t.Helper()
-	entries, err := d.Entries(d.t.Context(), 0, 10000)
+	entries, err := d.Reader.Entries(d.t.Context(), 0, 10000)
 	if err != nil {
 		d.t.Fatal(err)
 	}

@@ -248,7 +248,7 @@ func TestKillChild(t *testing.T) {
 	}
 	_, child := f.only()
 	var roles []string
-	for e, err := range child.History(t.Context(), false) {
+	for e, err := range child.Reader.All(t.Context(), false) {
 		m, err2 := e.Message()
 		if err != nil || err2 != nil {
 			t.Fatal(err, err2)

@@ -104,7 +104,11 @@ func (f *family) Read(ctx context.Context, key tidemark.Key, entry tidemark.Entr
 	if err != nil {
 		return "", err
 	}
-	return s.ReadEntry(ctx, entry, offset)
+	m, err := s.Reader.Message(ctx, entry)
+	if err != nil {
+		return "", err
+	}
+	return room.Page(m, offset)
 }
 
 // only is the one child that there is.
@@ -193,7 +197,7 @@ func TestDelegate(t *testing.T) {
 	if text := h.recalls(entry, 0); text != "I counted for: count the boats" {
 		t.Errorf("recall of %s reads %q", entry, text)
 	}
-	for e, err := range child.History(t.Context(), true) {
+	for e, err := range child.Reader.All(t.Context(), true) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/room/replay"
 	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/session"
 )
@@ -43,8 +44,8 @@ func noise() string {
 func TestDiskFullOfArtifacts(t *testing.T) {
 	h, c := newTimedAlone(t, session.Settings{}, noon)
 	h.room(8)
-	_, err := h.Import(t.Context(), func(yield func(session.Imported, error) bool) {
-		yield(session.Imported{At: c.Now(), Message: tidemark.NewText(tidemark.User, noise())}, nil)
+	_, err := h.Import(t.Context(), func(yield func(replay.Message, error) bool) {
+		yield(replay.Message{At: c.Now(), Message: tidemark.NewText(tidemark.User, noise())}, nil)
 	}, nil)
 	if !errors.Is(err, tidemark.ErrUnavailable) || !strings.Contains(err.Error(), "disk is full") {
 		t.Fatalf("import on a full disk: %v", err)

@@ -15,6 +15,7 @@ import (
 	"github.com/tidemark-ai/tidemark/episodes"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	episodic "github.com/tidemark-ai/tidemark/room/episodes"
+	"github.com/tidemark-ai/tidemark/room/replay"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
@@ -45,10 +46,10 @@ func markedLog(t *testing.T, seed uint64, steps int, wild bool) []tidemark.Messa
 	return out
 }
 
-func imports(list []tidemark.Message) iter.Seq2[session.Imported, error] {
-	return func(yield func(session.Imported, error) bool) {
+func imports(list []tidemark.Message) iter.Seq2[replay.Message, error] {
+	return func(yield func(replay.Message, error) bool) {
 		for _, m := range list {
-			if !yield(session.Imported{Message: m}, nil) {
+			if !yield(replay.Message{Message: m}, nil) {
 				return
 			}
 		}
@@ -93,7 +94,7 @@ func TestKeptGraph(t *testing.T) {
 func (d *scribe) branch(r *rand.Rand) {
 	d.t.Helper()
 	log := episodesOf(d.t, d.Session).Session
-	entries, err := d.Entries(d.t.Context(), 0, 10_000)
+	entries, err := d.Reader.Entries(d.t.Context(), 0, 10_000)
 	if err != nil {
 		d.t.Fatal(err)
 	}

@@ -119,7 +119,7 @@ func scribeCall(id, part string) tidemark.Block {
 func (d *scribe) told() map[string]string {
 	d.t.Helper()
 	out := map[string]string{}
-	for e, err := range d.History(d.t.Context(), true) {
+	for e, err := range d.Reader.All(d.t.Context(), true) {
 		if err != nil {
 			d.t.Fatal(err)
 		}
@@ -380,7 +380,7 @@ func TestUndoneEpisodes(t *testing.T) {
 // overlays lists the overlays of a log, newest first.
 func overlays(h *harness) (out []tidemark.EntryID) {
 	h.t.Helper()
-	entries, err := h.Entries(h.t.Context(), 0, 10_000)
+	entries, err := h.Reader.Entries(h.t.Context(), 0, 10_000)
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -96,8 +96,8 @@ func TestWork(t *testing.T) {
 	if n := h.model.count(); n != 1 {
 		t.Errorf("%d calls of the model", n)
 	}
-	if got, err := h.ReadEntry(t.Context(), outs[0].Entry, 0); got != "ok 1" || err != nil {
-		t.Errorf("entry reads %q, %v", got, err)
+	if got, err := h.Reader.Message(t.Context(), outs[0].Entry); got.PlainText() != "ok 1" || err != nil {
+		t.Errorf("entry reads %q, %v", got.PlainText(), err)
 	}
 	if _, err := h.Work(t.Context(), given("e1", "count the gulls", tidemark.Limits{})); !errors.Is(err, tidemark.ErrConflict) {
 		t.Errorf("the same id for another errand: %v", err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/history"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/summary"
@@ -134,22 +135,18 @@ func (s *Session) evicted(ctx context.Context, log string, overlay tidemark.Entr
 		return v, nil, err
 	}
 	at := slices.IndexFunc(marks, func(m host.Mark) bool { return m.ID == overlay })
-	rows := make([]compaction.Row, len(marks))
-	for i, m := range marks {
-		rows[i] = compaction.Row{ID: m.ID, Seq: m.Seq, Overlay: m.Overlay}
-	}
 	if at < 0 {
 		return v, nil, nil
 	}
 	var still compaction.Layout
-	lifted := compaction.Lifted(rows)[overlay]
+	lifted := compaction.Lifted(history.Rows(marks))[overlay]
 	if lifted {
-		now, err := s.editsOf(ctx, beforeLift(marks, overlay))
-		if still = compaction.Lay(now.placed); err != nil || len(still.Hidden) == 0 {
+		now, err := s.Reader.Edits(ctx, beforeLift(marks, overlay))
+		if still = compaction.Lay(now.Placed); err != nil || len(still.Hidden) == 0 {
 			return v, nil, err
 		}
 	}
-	before, err := s.editsOf(ctx, slices.Concat(marks[:at], amendments(marks[at:])))
+	before, err := s.Reader.Edits(ctx, slices.Concat(marks[:at], amendments(marks[at:])))
 	if err != nil {
 		return v, nil, err
 	}
@@ -206,40 +203,6 @@ func (s *Session) rereadStmts(ctx context.Context, log string) ([]tidemark.Stmt,
 		}
 	}
 	return stmts, err
-}
-
-// evictedAt returns when an entry of the present session left the view, the zero time if it is there.
-func (s *Session) evictedAt(ctx context.Context, id tidemark.EntryID) (time.Time, error) {
-	h, err := s.head(ctx)
-	if err != nil {
-		return time.Time{}, err
-	}
-	seqs, err := s.log.Seqs(ctx, []tidemark.EntryID{id})
-	if err != nil {
-		return time.Time{}, err
-	}
-	marks, err := s.lineage.Overlays(ctx, h.Log, 0)
-	if err != nil {
-		return time.Time{}, err
-	}
-	placed, err := s.place(ctx, marks)
-	if err != nil {
-		return time.Time{}, err
-	}
-	row := int64(0)
-	for _, p := range placed { // the first that took it away
-		if seq := seqs[id]; !p.Insert && seq >= p.From && seq <= p.To && !slices.Contains(p.Keep, seq) && (row == 0 || p.Row < row) {
-			row = p.Row
-		}
-	}
-	if row == 0 {
-		return time.Time{}, nil
-	}
-	rows, err := s.DB.Query(ctx, `SELECT at FROM entries WHERE seq = ? LIMIT 1`, row)
-	if err != nil || len(rows) == 0 {
-		return time.Time{}, err
-	}
-	return time.UnixMilli(rows[0].Int(0)), nil
 }
 
 // extraction asks chunk by chunk for memories of the newest part of a view. What was finished is

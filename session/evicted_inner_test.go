@@ -41,36 +41,6 @@ func TestBeforeALift(t *testing.T) {
 	}
 }
 
-// TestEvictedWhen: an entry left the view with the first overlay that took it away, unless it was kept, or something was only
-// put before it.
-func TestEvictedWhen(t *testing.T) {
-	r := newRig(t, Settings{})
-	r.logs(r.opened("agent:main:aunt", Settings{}), tidemark.Origin{}, tidemark.NewText(tidemark.User, "of the aunt"))
-	var e []tidemark.Entry
-	for i := range 6 {
-		e = append(e, r.person(fmt.Sprint("message ", i)))
-	}
-	for _, edit := range []tidemark.Edit{{From: e[1].ID, To: e[2].ID}, {From: e[0].ID, To: e[4].ID, Keep: []tidemark.EntryID{e[3].ID}}, {From: e[5].ID}} {
-		r.clock.passes(time.Minute)
-		r.overlaid(tidemark.Overlay{By: []string{"x"}, Edits: []tidemark.Edit{edit}})
-	}
-	for i, want := range []int64{2, 1, 1, 0, 2, 0} { // minutes behind noon; 0: it is there
-		at, err := r.evictedAt(t.Context(), e[i].ID)
-		if got := at.UnixMilli() - rigNoon; err != nil || want == 0 && !at.IsZero() || want > 0 && got != want*60_000 {
-			t.Errorf("message %d left at %s, %v", i, at, err)
-		}
-	}
-	if at, err := r.evictedAt(t.Context(), "unknown"); !at.IsZero() || err != nil {
-		t.Errorf("what is not there left at %s, %v", at, err)
-	}
-	for _, refused := range []string{"FROM heads", "SELECT id, seq", "kind = 'overlay'", "SELECT at FROM entries"} {
-		r.faulty.refuses(refused)
-		if at, err := r.evictedAt(t.Context(), e[1].ID); !at.IsZero() || !errors.Is(err, errFaulty) {
-			t.Errorf("without %q it left at %s, %v", refused, at, err)
-		}
-	}
-}
-
 // unwilling is a model that answers nobody.
 type unwilling struct{ with error }
 

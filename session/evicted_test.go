@@ -218,7 +218,7 @@ func TestEvictedInChunks(t *testing.T) {
 // overlays returns the overlays of the log, oldest first.
 func (h *harness) overlays() []tidemark.EntryID {
 	h.t.Helper()
-	entries, err := h.Entries(h.t.Context(), 0, 10000)
+	entries, err := h.Reader.Entries(h.t.Context(), 0, 10000)
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -118,31 +118,6 @@ func TestFellShort(t *testing.T) {
 	}
 }
 
-// TestEditsThatShow: edits that the view could not show whole beside those that stand are refused.
-func TestEditsThatShow(t *testing.T) {
-	r := newRig(t, Settings{})
-	var e []tidemark.Entry
-	for i := range 6 {
-		e = append(e, r.person(fmt.Sprint("message ", i)))
-	}
-	r.overlaid(tidemark.Overlay{By: []string{"x"}, Edits: []tidemark.Edit{{From: e[1].ID, To: e[3].ID}}})
-	v, err := r.View(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, row := range []struct {
-		from, to int
-		err      error
-	}{{0, 4, nil}, {4, 5, nil}, {2, 4, tidemark.ErrInvalid}} {
-		if err := r.checkEdits(t.Context(), v, []tidemark.Edit{{From: e[row.from].ID, To: e[row.to].ID}}); !errors.Is(err, row.err) || row.err == nil && err != nil {
-			t.Errorf("%d to %d: %v", row.from, row.to, err)
-		}
-	}
-	if err := r.checkEdits(t.Context(), v, []tidemark.Edit{{From: "nothing", To: e[5].ID}}); !errors.Is(err, tidemark.ErrNotFound) {
-		t.Errorf("of what is not there: %v", err)
-	}
-}
-
 // TestInstallRefuses: an act that the view could not show whole beside what stands is not installed: its plan is dropped, and the
 // same is not planned again at once.
 func TestInstallRefuses(t *testing.T) {

@@ -3,6 +3,7 @@ package session_test
 import (
 	"context"
 	"io"
+	"iter"
 	"slices"
 	"testing"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/tidemark-ai/tidemark/room/pack"
 	"github.com/tidemark-ai/tidemark/room/pager"
 	"github.com/tidemark-ai/tidemark/room/reflection"
+	"github.com/tidemark-ai/tidemark/room/replay"
 	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/room/selfcheck"
 	"github.com/tidemark-ai/tidemark/room/sittings"
@@ -76,6 +78,11 @@ func (h *harness) NoteRecall(ctx context.Context, by string, found search.Recall
 func findIn(t testing.TB, s *session.Session) *search.Room {
 	t.Helper()
 	return roomOf[*search.Room](t, s)
+}
+
+// Import replays a log.
+func (h *harness) Import(ctx context.Context, in iter.Seq2[replay.Message, error], progress func(int)) (replay.Result, error) {
+	return roomOf[*replay.Room](h.t, h.Session).Import(ctx, in, progress)
 }
 
 // Approvals, Decide and Relay are of the room that asks the owner.

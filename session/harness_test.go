@@ -20,6 +20,7 @@ import (
 	"github.com/tidemark-ai/tidemark/room"
 	"github.com/tidemark-ai/tidemark/room/approvals"
 	"github.com/tidemark-ai/tidemark/room/delegation"
+	"github.com/tidemark-ai/tidemark/room/replay"
 	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/room/task"
 	"github.com/tidemark-ai/tidemark/room/vectors"
@@ -29,7 +30,7 @@ import (
 )
 
 // finding are the rooms of a session that has only what finds.
-var finding = []room.Maker{search.Make}
+var finding = []room.Maker{search.Make, replay.Make}
 
 // harness is a session on real SQLite with a scripted model, a bucket in memory and an agent that
 // remembers what it is told.
@@ -176,7 +177,7 @@ func (h *harness) sent() []tidemark.Message {
 func (h *harness) originals() []string {
 	h.t.Helper()
 	var out []string
-	for e, err := range h.History(h.t.Context(), true) {
+	for e, err := range h.Reader.All(h.t.Context(), true) {
 		if err != nil {
 			h.t.Fatal(err)
 		}
@@ -218,7 +219,7 @@ func (h *harness) keys(prefix string) []string {
 // events returns the texts of the events of a type, oldest first.
 func (h *harness) events(kind string) []string {
 	h.t.Helper()
-	entries, err := h.Entries(h.t.Context(), 0, 10000)
+	entries, err := h.Reader.Entries(h.t.Context(), 0, 10000)
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/history"
 	"github.com/tidemark-ai/tidemark/room"
 )
 
@@ -75,7 +76,7 @@ func TestViewOfBytes(t *testing.T) {
 		fits  bool
 	}{{all, true}, {all - 1, false}} {
 		s.settings().ViewBytes = c.bytes
-		if _, err := s.View(t.Context()); (err == nil) != c.fits || err != nil && !errors.Is(err, errHeavy) {
+		if _, err := s.View(t.Context()); (err == nil) != c.fits || err != nil && !errors.Is(err, history.ErrHeavy) {
 			t.Errorf("%d bytes of %d: %v", all, c.bytes, err)
 		}
 	}

@@ -5,38 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/blocks"
 	"github.com/tidemark-ai/tidemark/compaction"
-)
-
-// errHeavy is a view of more bytes than may stand in memory. Images are the reason: each counts a flat
-// number of tokens, so that no compaction is due however large they are.
-var errHeavy = fmt.Errorf("more is visible than fits into memory; run /compact or /reset: %w", tidemark.ErrTooLarge)
-
-// withoutReplaced empties the blocks of a message that are replaced: nobody reads them.
-func withoutReplaced(m tidemark.Message, replaced []compaction.Placed) tidemark.Message {
-	m = tidemark.Message{Role: m.Role, Content: slices.Clone(m.Content)}
-	for _, p := range replaced {
-		if p.Block <= len(m.Content) {
-			m.Content[p.Block-1] = tidemark.Text("")
-		}
-	}
-	return m
-}
-
-const (
-	freeView   = 1 << 20 // bytes of a view that are nothing to ask for
-	admitAgain = 50 * time.Millisecond
+	"github.com/tidemark-ai/tidemark/history"
 )
 
 // light returns the view of a run. One that does not fit into memory is made to: its oldest large
 // blocks read as a note from now on. One that does not fit beside others waits.
 func (s *Session) light(ctx context.Context, r *run) (View, error) {
 	v, err := s.admitted(ctx, r)
-	for spare := 1; errors.Is(err, errHeavy) && spare >= 0; spare-- {
+	for spare := 1; errors.Is(err, history.ErrHeavy) && spare >= 0; spare-- {
 		if err := s.lighten(ctx, r, spare); err != nil {
 			return View{}, err
 		}
@@ -49,31 +29,14 @@ func (s *Session) light(ctx context.Context, r *run) (View, error) {
 // leaves.
 func (s *Session) admitted(ctx context.Context, r *run) (View, error) {
 	r.releaseView()
-	now, err := s.standingEdits(ctx, r.Log)
+	now, err := s.Reader.Standing(ctx, r.Log)
 	if err != nil {
 		return View{}, err
 	}
 	return s.viewOf(ctx, r.Log, now, func(bytes int64) (err error) {
-		r.release, err = s.room(ctx, bytes)
+		r.release, err = s.Reader.Room(ctx, bytes)
 		return err
 	})
-}
-
-// room waits until there is memory for a view of that many bytes. release is nil when none is to be given
-// back.
-func (s *Session) room(ctx context.Context, bytes int64) (release func(), err error) {
-	if s.Admit == nil || bytes <= freeView {
-		return nil, nil
-	}
-	for {
-		release, ok := s.Admit(bytes)
-		if ok {
-			return release, nil
-		}
-		if err := s.Runtime.Sleep(ctx, admitAgain); err != nil {
-			return nil, err
-		}
-	}
 }
 
 // releaseView gives back the room of the run's view.
@@ -87,16 +50,12 @@ func (r *run) releaseView() {
 // lighten keeps the newest messages whole, up to half of what a view may weigh and the spare ones whatever
 // they weigh, and puts notes in the places of the large blocks before them. The originals stay in the log, and the overlay can be lifted.
 func (s *Session) lighten(ctx context.Context, r *run, spare int) error {
-	shown, err := s.standingEdits(ctx, r.Log)
+	shown, err := s.Reader.Standing(ctx, r.Log)
 	if err != nil {
 		return err
 	}
-	_, layout, err := s.layout(ctx, shown.placed)
-	if err != nil {
-		return err
-	}
-	entries, _, _, err := s.kept(ctx, r.Log, layout)
-	if !errors.Is(err, errHeavy) {
+	entries, err := s.Reader.Kept(ctx, r.Log, shown)
+	if !errors.Is(err, history.ErrHeavy) {
 		return err
 	}
 	o := tidemark.Overlay{By: []string{"session"}, Reason: "memory"}

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/history"
 )
 
 // pictureOfSize is a picture whose JSON has so many bytes.
@@ -43,59 +43,26 @@ func TestNoteBlocks(t *testing.T) {
 	}
 }
 
-// TestWithoutReplaced: blocks that are replaced have no text any more, and the message that they are of keeps them.
-func TestWithoutReplaced(t *testing.T) {
-	m := tidemark.Message{Role: tidemark.User, Content: []tidemark.Block{tidemark.Text("a"), tidemark.Text("b"), tidemark.Text("c")}}
-	got := withoutReplaced(m, []compaction.Placed{{Block: 1}, {Block: 3}, {Block: 4}})
-	if got.Role != tidemark.User || got.PlainText() != "b" || len(got.Content) != 3 || m.PlainText() != "a\nb\nc" {
-		t.Errorf("%+v of %+v", got, m)
-	}
-}
-
-// TestRoomInMemory: who asks for much waits until there is room for it, or nobody waits for it any more, and gives it back once.
-func TestRoomInMemory(t *testing.T) {
+// TestRoomOfARun: the view of a run takes room in memory, which is given back when the run leaves, or computes it again.
+func TestRoomOfARun(t *testing.T) {
 	r := newRig(t, Settings{})
-	if release, err := r.room(t.Context(), freeView+1); release != nil || err != nil {
-		t.Errorf("where memory is not scarce: %v, %v", release != nil, err)
-	}
-	asked, refuse, held := 0, 2, int64(0)
-	r.Admit = func(bytes int64) (func(), bool) {
-		if asked++; asked <= refuse {
-			return nil, false
-		}
-		held += bytes
+	asked, held := 0, int64(0)
+	r.Reader.Admit = func(bytes int64) (func(), bool) {
+		asked, held = asked+1, held+bytes
 		return func() { held -= bytes }, true
 	}
-	if release, err := r.room(t.Context(), freeView); release != nil || err != nil || asked != 0 {
-		t.Errorf("of little: %v, %v, asked %d times", release != nil, err, asked)
-	}
-	release, err := r.room(t.Context(), freeView+1)
-	if err != nil || release == nil || asked != 3 || held != freeView+1 {
-		t.Fatalf("%v, asked %d times, %d held", err, asked, held)
-	}
-	x := &run{release: release}
-	for range 2 {
-		if x.releaseView(); held != 0 || x.release != nil {
-			t.Errorf("%d held", held)
-		}
-	}
-	gone := errors.New("nobody waits")
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(gone)
-	refuse = 100
-	if release, err := r.room(ctx, freeView+1); release != nil || !errors.Is(err, gone) {
-		t.Errorf("%v, %v", release != nil, err)
-	}
-	asked, refuse = 0, 0
+	const large = 1 << 20
 	r.person(strings.Repeat("a long text ", 120_000))
-	x = r.working(stateCalling)
+	x := r.working(stateCalling)
 	for range 2 { // the room of the view before is given back
-		if v, err := r.admitted(t.Context(), x); err != nil || len(v.Items) != 1 || held < freeView || held > 2*freeView {
+		if v, err := r.admitted(t.Context(), x); err != nil || len(v.Items) != 1 || held < large || held > 2*large {
 			t.Errorf("%d items, %d held, %v", len(v.Items), held, err)
 		}
 	}
-	if x.releaseView(); held != 0 || asked != 2 {
-		t.Errorf("%d held, asked %d times", held, asked)
+	for range 2 {
+		if x.releaseView(); held != 0 || asked != 2 || x.release != nil {
+			t.Errorf("%d held, asked %d times", held, asked)
+		}
 	}
 }
 
@@ -142,7 +109,7 @@ func TestLightView(t *testing.T) {
 			if row.notice == "" && got != "" || row.notice != "" && !strings.HasPrefix(got, "event  notice: "+row.notice+told) {
 				t.Errorf("heard %q", got)
 			}
-			for e, err := range r.History(t.Context(), false) {
+			for e, err := range r.Reader.All(t.Context(), false) {
 				m, bad := e.Message()
 				if err != nil || bad != nil || m.Images() == 0 {
 					t.Errorf("the log lost a picture: %v, %v", err, bad)
@@ -166,7 +133,7 @@ func TestLightIsNotEverything(t *testing.T) {
 		t.Error(err)
 	}
 	r.person(strings.Repeat("words and no picture ", 1000))
-	if _, err := r.light(t.Context(), x); !errors.Is(err, errHeavy) || !errors.Is(err, tidemark.ErrTooLarge) {
+	if _, err := r.light(t.Context(), x); !errors.Is(err, history.ErrHeavy) || !errors.Is(err, tidemark.ErrTooLarge) {
 		t.Errorf("%v", err)
 	}
 	r.reads("0", `SELECT count(*) FROM entries WHERE kind <> 'message' LIMIT 1`)

@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -12,40 +11,6 @@ import (
 	"github.com/tidemark-ai/tidemark/room"
 	"github.com/tidemark-ai/tidemark/room/selfcheck"
 )
-
-// TestImportIsWrittenAsItGoes: an import writes whenever it has gathered some hundred messages, or half a megabyte: what a process
-// has read when it dies need not be read again.
-func TestImportIsWrittenAsItGoes(t *testing.T) {
-	exactly := func(bytes int) tidemark.Message {
-		return tidemark.NewText(tidemark.User, strings.Repeat("x", bytes-len(tidemark.NewText(tidemark.User, "").AppendJSON(nil))))
-	}
-	for _, c := range []struct {
-		name    string
-		m       tidemark.Message
-		n       int
-		written map[int]int // behind so many messages
-	}{
-		{"small ones", tidemark.NewText(tidemark.User, "x"), 401, map[int]int{199: 0, 200: 200, 399: 200, 400: 400, 401: 400}},
-		{"large ones", exactly(importBytes / 2), 5, map[int]int{1: 0, 2: 0, 3: 3, 4: 3, 5: 3}},
-		{"far larger ones, of which the words are here", exactly(600 << 10), 5, map[int]int{1: 0, 2: 0, 3: 3, 4: 3, 5: 3}},
-	} {
-		s, _ := plain(t, Config{Settings: Settings{Window: 10_000_000}})
-		_, err := s.Import(t.Context(), func(yield func(Imported, error) bool) {
-			for range c.n {
-				if !yield(Imported{Message: c.m}, nil) {
-					return
-				}
-			}
-		}, func(n int) {
-			if want, ok := c.written[n]; ok && s.reads(t, `SELECT messages FROM heads WHERE key = ? LIMIT 1`, string(s.Key)) != fmt.Sprint(want) {
-				t.Errorf("%s: behind %d of them %s are written, want %d", c.name, n, s.reads(t, `SELECT messages FROM heads WHERE key = ? LIMIT 1`, string(s.Key)), want)
-			}
-		})
-		if got := s.reads(t, `SELECT messages FROM heads WHERE key = ? LIMIT 1`, string(s.Key)); err != nil || got != fmt.Sprint(c.n) {
-			t.Errorf("%s: %s of %d, %v", c.name, got, c.n, err)
-		}
-	}
-}
 
 // TestLostInput: an input with a block that cannot be read waits for it three tries long, then it is taken up with a note; for
 // who stops it at once.

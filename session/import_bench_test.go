@@ -11,6 +11,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/provider/offline"
+	"github.com/tidemark-ai/tidemark/room/replay"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/transcript"
 )
@@ -38,7 +39,7 @@ func BenchmarkImport(b *testing.B) {
 		for _, window := range []tidemark.Tokens{32_000, 200_000} {
 			b.Run(fmt.Sprintf("%s/window=%d", name, window), func(b *testing.B) {
 				b.SetBytes(int64(len(log)))
-				var res session.ImportResult
+				var res replay.Result
 				for b.Loop() {
 					res = importOnce(b, log, window)
 				}
@@ -59,13 +60,13 @@ func decodeLines(b *testing.B, log []byte) {
 }
 
 // importOnce imports into a new session. Making its files is not counted.
-func importOnce(b *testing.B, log []byte, window tidemark.Tokens) session.ImportResult {
+func importOnce(b *testing.B, log []byte, window tidemark.Tokens) replay.Result {
 	b.StopTimer()
 	ctx, rt := life(b)
 	s := openSession(b, ctx, session.Config{Key: "agent:main:main", DB: fileDB(b), Blobs: dirBlobs(b), Provider: offline.Model{}, Runtime: rt,
 		Settings: session.Settings{Window: window}})
 	b.StartTimer()
-	res, err := s.Import(ctx, imported(transcript.Messages(bytes.NewReader(log), transcript.Options{})), nil)
+	res, err := roomOf[*replay.Room](b, s).Import(ctx, imported(transcript.Messages(bytes.NewReader(log), transcript.Options{})), nil)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -75,10 +76,10 @@ func importOnce(b *testing.B, log []byte, window tidemark.Tokens) session.Import
 	return res
 }
 
-func imported(items iter.Seq2[transcript.Item, error]) iter.Seq2[session.Imported, error] {
-	return func(yield func(session.Imported, error) bool) {
+func imported(items iter.Seq2[transcript.Item, error]) iter.Seq2[replay.Message, error] {
+	return func(yield func(replay.Message, error) bool) {
 		for it, err := range items {
-			in := session.Imported{Message: it.Message, At: it.At}
+			in := replay.Message{Message: it.Message, At: it.At}
 			if it.Message.Role == tidemark.Assistant {
 				in.Call = &tidemark.Call{Model: it.Model, Stop: it.Stop}
 			}

@@ -13,19 +13,20 @@ import (
 	"github.com/tidemark-ai/tidemark/archive"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/room"
+	"github.com/tidemark-ai/tidemark/room/replay"
 	"github.com/tidemark-ai/tidemark/snapshot"
 )
 
-// history yields messages of another log: talk from one number on, and an error behind them.
-func history(from, to int, fails error) func(func(Imported, error) bool) {
-	return func(yield func(Imported, error) bool) {
+// talked yields messages of another log: talk from one number on, and an error behind them.
+func talked(from, to int, fails error) func(func(replay.Message, error) bool) {
+	return func(yield func(replay.Message, error) bool) {
 		for i, it := range talk("", to).Items {
-			if in := (Imported{Message: it.Message, At: time.UnixMilli(int64(1000 * (i + 1))), Peer: map[bool]string{true: "ann"}[i == 0], Call: map[bool]*tidemark.Call{true: {Model: "theirs", Stop: "end_turn"}}[i%2 == 1]}); i >= from && !yield(in, nil) {
+			if in := (replay.Message{Message: it.Message, At: time.UnixMilli(int64(1000 * (i + 1))), Peer: map[bool]string{true: "ann"}[i == 0], Call: map[bool]*tidemark.Call{true: {Model: "theirs", Stop: "end_turn"}}[i%2 == 1]}); i >= from && !yield(in, nil) {
 				return
 			}
 		}
 		if fails != nil {
-			yield(Imported{}, fails)
+			yield(replay.Message{}, fails)
 		}
 	}
 }
@@ -33,12 +34,12 @@ func history(from, to int, fails error) func(func(Imported, error) bool) {
 // TestImportIsKept: what another log says is stored as it was said there; an import that was cut off goes on, and another
 // conversation, or less of the same, is refused.
 func TestImportIsKept(t *testing.T) {
-	s, rt := plain(t, Config{Settings: Settings{Window: 100_000}})
+	s, rt := plain(t, Config{Settings: Settings{Window: 100_000}, Rooms: []room.Maker{replay.Make}})
 	ctx := t.Context()
 	var progress []int
-	res, err := s.Import(ctx, history(0, 5, nil), func(n int) { progress = append(progress, n) })
+	res, err := s.imports(ctx, talked(0, 5, nil), func(n int) { progress = append(progress, n) })
 	v, bad := s.View(ctx)
-	if err != nil || bad != nil || res != (ImportResult{Messages: 5, Entries: 5, ContextTokens: v.Size, Window: 100_000, Limit: 80_000}) || !slices.Equal(progress, []int{1, 2, 3, 4, 5}) {
+	if err != nil || bad != nil || res != (replay.Result{Messages: 5, Entries: 5, ContextTokens: v.Size, Window: 100_000, Limit: 80_000}) || !slices.Equal(progress, []int{1, 2, 3, 4, 5}) {
 		t.Errorf("%+v, %v, told of %d", res, err, progress)
 	}
 	if got := s.reads(t, `SELECT at, origin, call FROM entries WHERE log = ? ORDER BY seq LIMIT 2`, s.current(t)); got != `1000 {"from":"person","channel":"import","peer":"ann"} , 2000 {"from":"model","channel":"import"} `+mustJSON(tidemark.Call{Model: "theirs", Stop: "end_turn"}) {
@@ -57,29 +58,29 @@ func TestImportIsKept(t *testing.T) {
 		if messages == 0 {
 			continue
 		}
-		if res, err = s.Import(ctx, history(0, 7, nil), nil); err != nil || res.Messages != messages || res.Entries != 8 || res.Skipped != skipped {
+		if res, err = s.imports(ctx, talked(0, 7, nil), nil); err != nil || res.Messages != messages || res.Entries != 8 || res.Skipped != skipped {
 			t.Errorf("behind %d that are there: %+v, %v", skipped, res, err)
 		}
 	}
 	h := &hooked{DB: s.DB, before: func() { s.does(t, `UPDATE heads SET log = 'moved' WHERE key = ?`, string(s.Key)) }}
 	old := s.current(t)
 	s.DB = h
-	if _, err := s.Import(ctx, history(0, 7, nil), nil); !errors.Is(err, tidemark.ErrBusy) {
+	if _, err := s.imports(ctx, talked(0, 7, nil), nil); !errors.Is(err, tidemark.ErrBusy) {
 		t.Errorf("a reset ends at the same moment: %v", err)
 	}
 	s.does(t, `UPDATE heads SET log = ? WHERE key = ?`, old, string(s.Key))
 	for _, c := range []struct {
 		name  string
-		in    func(func(Imported, error) bool)
+		in    func(func(replay.Message, error) bool)
 		err   error
 		says  string
 		count int
 	}{
-		{"another one", history(1, 7, nil), tidemark.ErrConflict, "import message 1: session agent:main:main holds another conversation", 7},
-		{"less of it", history(0, 6, nil), tidemark.ErrConflict, "holds 7 messages, the log only 6", 7},
-		{"one that breaks", history(0, 9, errKnown), errKnown, "import message 10: known", 9},
+		{"another one", talked(1, 7, nil), tidemark.ErrConflict, "import message 1: session agent:main:main holds another conversation", 7},
+		{"less of it", talked(0, 6, nil), tidemark.ErrConflict, "holds 7 messages, the log only 6", 7},
+		{"one that breaks", talked(0, 9, errKnown), errKnown, "import message 10: known", 9},
 	} {
-		_, err := s.Import(ctx, c.in, nil)
+		_, err := s.imports(ctx, c.in, nil)
 		if n := s.reads(t, `SELECT messages FROM heads WHERE key = ? LIMIT 1`, string(s.Key)); !errors.Is(err, c.err) || !strings.Contains(err.Error(), c.says) || n != fmt.Sprint(c.count) {
 			t.Errorf("%s: %v, %s messages", c.name, err, n)
 		}
@@ -88,7 +89,7 @@ func TestImportIsKept(t *testing.T) {
 		t.Errorf("in work is %q, %v", id, err)
 	}
 	s.runs(t, "busy", s.current(t), stateTools, 1)
-	if _, err := s.Import(ctx, history(0, 7, nil), nil); !errors.Is(err, tidemark.ErrBusy) || s.Working() {
+	if _, err := s.imports(ctx, talked(0, 7, nil), nil); !errors.Is(err, tidemark.ErrBusy) || s.Working() {
 		t.Errorf("beside a turn: %v, works %v", err, s.Working())
 	}
 }
@@ -96,8 +97,8 @@ func TestImportIsKept(t *testing.T) {
 // TestImportFits: a long log is compacted before each reply that would not fit, and at its end, as if it had been said here.
 func TestImportFits(t *testing.T) {
 	m := &played{play: summarizes}
-	s, _ := plain(t, Config{Provider: m, Settings: Settings{Window: 3_000, Reserve: 1_000, Keep: 300, NoMemories: true}})
-	res, err := s.Import(t.Context(), history(0, 90, nil), nil)
+	s, _ := plain(t, Config{Provider: m, Settings: Settings{Window: 3_000, Reserve: 1_000, Keep: 300, NoMemories: true}, Rooms: []room.Maker{replay.Make}})
+	res, err := s.imports(t.Context(), talked(0, 90, nil), nil)
 	if err != nil || res.Messages != 90 || res.Compactions == 0 || res.ArchivedParts == 0 || res.ContextTokens > res.Limit || res.Limit != 2_000 || len(m.calls) == 0 {
 		t.Fatalf("%+v, %v, %d calls", res, err, len(m.calls))
 	}

@@ -322,6 +322,9 @@ func batch(q []queued, window tidemark.Tokens) []queued {
 	return q
 }
 
+// lostTries is how often an input is tried that has a block which cannot be read.
+const lostTries = 3
+
 // takeStmts moves inputs into the log, in the transaction that goes on with the run.
 func (s *Session) takeStmts(ctx context.Context, r *run, q []queued, chain tidemark.Hash) ([]tidemark.Stmt, error) {
 	var stmts []tidemark.Stmt

@@ -123,7 +123,7 @@ func (s *Session) Replies(ctx context.Context, input string, last tidemark.Entry
 	out, err := s.log.Payloads(ctx, seqs)
 	for i := range out {
 		if err == nil {
-			out[i], err = s.whole(ctx, out[i])
+			out[i], err = s.Reader.Whole(ctx, out[i])
 		}
 	}
 	return out, err

@@ -212,7 +212,7 @@ func (h *harness) checkWhole(acknowledged []string) {
 	var inputs []string
 	logs := map[string][]tidemark.Message{}
 	var order []string
-	for e, err := range h.History(h.t.Context(), true) {
+	for e, err := range h.Reader.All(h.t.Context(), true) {
 		if err != nil {
 			h.t.Fatal(err)
 		}
@@ -240,7 +240,7 @@ func (h *harness) checkWhole(acknowledged []string) {
 	if len(order) != 2 {
 		h.t.Fatalf("%d sessions, want 2: the reset is not whole", len(order))
 	}
-	if all, err := h.Logs(h.t.Context()); err != nil || len(all) != 2 {
+	if all, err := h.Reader.Logs(h.t.Context()); err != nil || len(all) != 2 {
 		h.t.Errorf("%d sessions with empty ones, want 2, %v: the reset was done again", len(all), err)
 	}
 	h.checkArchives(order[0], logs[order[0]])

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/history"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/lineage"
 	"github.com/tidemark-ai/tidemark/room"
@@ -216,19 +217,15 @@ func TestOverlaysOfABranch(t *testing.T) {
 	for _, c := range []struct {
 		log   string
 		after int64
-		until int64
 		want  string
-	}{{"own", 0, 1 << 40, "one two"}, {"own", one, 0, "two"}, {"own", 0, two, "one two"}, {"own", 0, two - 1, "one"}, {"base", 0, 1 << 40, "since later"}, {"leaf", 0, 1 << 40, ""}, {"again", 0, 1 << 40, "since three"}, {"again", since, 0, "three"}, {"again", 0, since, "since"}, {"again", 0, since - 1, ""}} {
+	}{{"own", 0, "one two"}, {"own", one, "two"}, {"own", two, ""}, {"base", 0, "since later"}, {"leaf", 0, ""}, {"again", 0, "since three"}, {"again", since, "three"}} {
 		marks, err := s.lineage.Overlays(t.Context(), c.log, c.after)
-		if c.after == 0 {
-			marks, err = s.overlaysTo(t.Context(), c.log, c.until)
-		}
 		var got []string
 		for _, m := range marks {
 			got = append(got, m.Overlay.Reason)
 		}
 		if strings.Join(got, " ") != c.want || err != nil {
-			t.Errorf("%s behind %d up to %d: %q, %v", c.log, c.after, c.until, got, err)
+			t.Errorf("%s behind %d: %q, %v", c.log, c.after, got, err)
 		}
 	}
 }
@@ -271,13 +268,6 @@ func TestWeighAt(t *testing.T) {
 	s.does(t, `UPDATE entries SET tokens = 100 WHERE log = ? AND id = 'i5'`, log)
 	s.settings().ViewBytes = 10
 	weigh("more than fits into memory", at[5]+1, 400)
-	l := compaction.Layout{}
-	if hideBehind(&l, 0); len(l.Hidden) > 0 {
-		t.Errorf("hidden is %+v", l.Hidden)
-	}
-	if hideBehind(&l, 7); !slices.Equal(l.Hidden, []compaction.Span{{From: 8, To: host.LogEnd}}) {
-		t.Errorf("hidden is %+v", l.Hidden)
-	}
 }
 
 // TestViewAtGivesBack: what a view of the past was let in with is given back when it was used.
@@ -316,20 +306,20 @@ func TestSizeOfAView(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		entries  []compaction.Visible
-		now      edits
+		now      history.Edits
 		want     tidemark.Tokens
 		anchored bool
 	}{
-		{"reported", entries(reply("m", true)), edits{}, 2434, true},
-		{"by the first message", append([]compaction.Visible{{Skeleton: tidemark.Skeleton{Seq: 1, Tokens: 7}, Call: reply("m", true)}}, entries(nil)...), edits{}, 2734, true},
-		{"an overlay before it", entries(reply("m", true)), edits{newest: 19}, 2434, true},
-		{"an overlay at it", entries(reply("m", true)), edits{newest: 20}, 500, false},
-		{"of another model", entries(reply("n", true)), edits{}, 500, false},
-		{"not reported", entries(reply("m", false)), edits{}, 500, false},
-		{"no reply", entries(nil), edits{}, 500, false},
-		{"in the measure of the last compaction", entries(nil), edits{scale: scale{300, 200, false}, model: "m"}, 750, false},
-		{"in that of another model", entries(nil), edits{scale: scale{300, 200, false}, model: "n"}, 500, false},
-		{"nothing", nil, edits{}, 500, false},
+		{"reported", entries(reply("m", true)), history.Edits{}, 2434, true},
+		{"by the first message", append([]compaction.Visible{{Skeleton: tidemark.Skeleton{Seq: 1, Tokens: 7}, Call: reply("m", true)}}, entries(nil)...), history.Edits{}, 2734, true},
+		{"an overlay before it", entries(reply("m", true)), history.Edits{Newest: 19}, 2434, true},
+		{"an overlay at it", entries(reply("m", true)), history.Edits{Newest: 20}, 500, false},
+		{"of another model", entries(reply("n", true)), history.Edits{}, 500, false},
+		{"not reported", entries(reply("m", false)), history.Edits{}, 500, false},
+		{"no reply", entries(nil), history.Edits{}, 500, false},
+		{"in the measure of the last compaction", entries(nil), history.Edits{Counted: 300, Estimated: 200, Model: "m"}, 750, false},
+		{"in that of another model", entries(nil), history.Edits{Counted: 300, Estimated: 200, Model: "n"}, 500, false},
+		{"nothing", nil, history.Edits{}, 500, false},
 	} {
 		if got, anchored := s.size(v, c.entries, c.now); got != c.want || anchored != c.anchored {
 			t.Errorf("%s: %d, anchored %v", c.name, got, anchored)
@@ -341,10 +331,6 @@ func TestSizeOfAView(t *testing.T) {
 	tools := []tidemark.Tool{{Name: "a", InputSchema: []byte(`{}`)}}
 	if n := estimateTools(tools); n != tidemark.EstimateText(mustJSON(tools)) || n == 0 {
 		t.Errorf("a tool takes %d", n)
-	}
-	got := editIDs(tidemark.Overlay{Edits: []tidemark.Edit{{From: "a", To: "b", Keep: []tidemark.EntryID{"c", "d"}}, {From: "e", Block: 1}}})
-	if !slices.Equal(got, []tidemark.EntryID{"a", "b", "c", "d", "e"}) {
-		t.Errorf("an overlay names %q", got)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 func (h *harness) newest() tidemark.EntryID {
 	h.t.Helper()
 	var id tidemark.EntryID
-	for e, err := range h.History(h.t.Context(), false) {
+	for e, err := range h.Reader.All(h.t.Context(), false) {
 		if err != nil {
 			h.t.Fatal(err)
 		}

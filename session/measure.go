@@ -6,6 +6,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/episodes"
+	"github.com/tidemark-ai/tidemark/history"
 	"github.com/tidemark-ai/tidemark/room"
 )
 
@@ -14,9 +15,6 @@ type scale struct {
 	counted, estimated tidemark.Tokens
 	refused            bool // it counts more than what an earlier reply reported
 }
-
-// countFar is how many times larger or smaller than the estimate a count may be to be believed.
-const countFar = 4
 
 // fitted is fit before a call of the model, and says where a budget of a room cannot be met.
 func (s *Session) fitted(ctx context.Context, r *run, v View) (View, error) {
@@ -60,7 +58,7 @@ func (s *Session) countedExactly(ctx context.Context, r *run, b room.Budgeter, v
 	}
 	n, asked := b.Count(ctx, v.Size, func(ctx context.Context) (tidemark.Tokens, error) {
 		n, err := c.Count(ctx, s.request(v))
-		if err == nil && (n < v.Size/countFar || n > v.Size*countFar) {
+		if err == nil && (n < v.Size/history.CountFar || n > v.Size*history.CountFar) {
 			err = fmt.Errorf("it counts %d tokens where %d are estimated: %w", n, v.Size, tidemark.ErrInvalid)
 		}
 		return n, err

@@ -160,7 +160,7 @@ func (h *harness) sentInOrder(words []string) {
 func (h *harness) logged() string {
 	h.t.Helper()
 	var out strings.Builder
-	for e, err := range h.History(h.t.Context(), true) {
+	for e, err := range h.Reader.All(h.t.Context(), true) {
 		if err != nil {
 			h.t.Fatal(err)
 		}

@@ -33,7 +33,7 @@ func TestMerge(t *testing.T) {
 	if err != nil || !again.Again || again.Entry != m.Entry {
 		t.Errorf("again: %+v, %v", again, err)
 	}
-	e, err := h.Entry(t.Context(), m.Entry)
+	e, err := h.Reader.Entry(t.Context(), m.Entry)
 	if err != nil || e.Origin.From != tidemark.FromSystem || e.Origin.Channel != "branch" || e.Origin.Input != "" {
 		t.Errorf("origin %+v, %v", e.Origin, err)
 	}

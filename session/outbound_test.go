@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/room/replay"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
@@ -398,10 +399,10 @@ func TestPendingOutlivesReset(t *testing.T) {
 func TestImportSendsNothing(t *testing.T) {
 	c := &tidemarktest.Courier{}
 	h, _ := newPhone(t, c)
-	_, err := h.Import(t.Context(), func(yield func(session.Imported, error) bool) {
+	_, err := h.Import(t.Context(), func(yield func(replay.Message, error) bool) {
 		for i := range 6 {
 			role := []tidemark.Role{tidemark.User, tidemark.Assistant}[i%2]
-			if !yield(session.Imported{Message: tidemark.NewText(role, fmt.Sprint("old ", i))}, nil) {
+			if !yield(replay.Message{Message: tidemark.NewText(role, fmt.Sprint("old ", i))}, nil) {
 				return
 			}
 		}

@@ -19,7 +19,7 @@ func TestOwnResults(t *testing.T) {
 	}{{tidemark.FromTool, true}, {tidemark.FromTool, false}, {tidemark.FromTool, true}, {tidemark.FromRecall, false}, {tidemark.FromTool, false}, {tidemark.FromRecall, false}}
 	n := 0
 	own := map[tidemark.EntryID]bool{}
-	for e, err := range d.History(t.Context(), true) {
+	for e, err := range d.Reader.All(t.Context(), true) {
 		if err != nil {
 			t.Fatal(err)
 		}

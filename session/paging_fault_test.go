@@ -17,7 +17,7 @@ import (
 // overlays returns the overlays of paging, oldest first.
 func (d *desk) overlays() []tidemark.EntryID {
 	d.t.Helper()
-	entries, err := d.Entries(d.t.Context(), 0, 10000)
+	entries, err := d.Reader.Entries(d.t.Context(), 0, 10000)
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestPinnedStaysInPaging(t *testing.T) {
 	d.again(&compaction.Paging{})
 	d.reads(0, 1)
 	var pin tidemark.EntryID
-	entries, err := d.Entries(t.Context(), 0, 100)
+	entries, err := d.Reader.Entries(t.Context(), 0, 100)
 	if err != nil {
 		t.Fatal(err)
 	}

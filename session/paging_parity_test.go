@@ -30,7 +30,7 @@ func (d *desk) export() (line []byte, names []string) {
 	}
 	var steps []step
 	now := step{Append: []json.RawMessage{}}
-	for e, err := range d.History(d.t.Context(), true) {
+	for e, err := range d.Reader.All(d.t.Context(), true) {
 		if err != nil {
 			d.t.Fatal(err)
 		}

@@ -5,8 +5,9 @@ import (
 	"fmt"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/host"
+	"github.com/tidemark-ai/tidemark/archive"
 	"github.com/tidemark-ai/tidemark/internal/clip"
+	"github.com/tidemark-ai/tidemark/parts"
 	"github.com/tidemark-ai/tidemark/room"
 )
 
@@ -42,37 +43,27 @@ func (s *Session) beginAt(i tidemark.SessionInfo, from room.Place) []tidemark.St
 		Args: []any{string(i.Key), i.ID, clip.Bytes(i.Title, maxTitle), at, at, i.Messages, int64(i.ContextTokens), from.Session}, Want: 1}, due)
 }
 
-// logFrom is a log that goes on from a place.
-func logFrom(i tidemark.SessionInfo, from room.Place) host.Info {
-	return host.Info{ID: i.ID, Key: i.Key, BaseLog: from.Log, BaseSeq: from.Seq, Created: i.CreatedAt}
-}
-
-// held is the session's run in the hands of a room.
-type held struct {
-	s *Session
-	r *run
-}
-
-// Write implements room.Held.
-func (h held) Write(ctx context.Context, stmts ...tidemark.Stmt) error {
-	return h.s.step(ctx, h.r, stateCalling, stmts...)
-}
-
-// Move implements room.Held.
-func (h held) Move(ctx context.Context, i tidemark.SessionInfo, from room.Place, stmts ...tidemark.Stmt) error {
-	s := h.s
-	all := append(s.logStmts(logFrom(i, from), h.r.Log),
-		tidemark.Stmt{SQL: `UPDATE runs SET log = ? WHERE id = ?`, Args: []any{i.ID, h.r.ID}, Want: 1},
-		tidemark.Stmt{SQL: `UPDATE heads SET log = ?, title = CASE title WHEN '' THEN ? ELSE title END, active = ?, messages = ?, context = ?, prompt = '' WHERE key = ? AND log = ?`,
-			Args: []any{i.ID, clip.Bytes(i.Title, maxTitle), i.UpdatedAt.UnixMilli(), i.Messages, int64(i.ContextTokens), string(s.Key), h.r.Log}, Want: 1},
-		s.dueStmt(room.DueIndex, i.UpdatedAt, fmt.Sprint(host.LogEnd)))
-	if err := s.step(ctx, h.r, stateDone, append(append(all, stmts...), s.endStmts(outboxRetry)...)...); err != nil {
-		return err
+// counts is what stands in a log itself.
+func (s *Session) counts(ctx context.Context, log string) (room.Counts, error) {
+	archived, err := s.parts.List(ctx, log)
+	if err != nil {
+		return room.Counts{}, err
 	}
-	h.r.Log = i.ID
-	s.lineage.Forget()
-	if r, ok := room.Find[room.Indexer](s.rooms); ok {
-		r.Came()
+	rows, err := s.DB.Query(ctx, `SELECT count(*), count(*) FILTER (WHERE kind = 'message') FROM entries WHERE log = ? LIMIT 1`, log)
+	if err != nil {
+		return room.Counts{}, fmt.Errorf("count entries: %w", err)
 	}
-	return nil
+	return room.Counts{Entries: int(rows[0].Int(0)), Messages: int(rows[0].Int(1)), Parts: len(archived)}, nil
+}
+
+// partPorts are what the keeper of archives is given.
+func partPorts(s *Session) parts.Ports {
+	return parts.Ports{Key: s.Key, DB: s.DB, Blobs: s.Blobs, Runtime: s.Runtime, Log: s.log, Lineage: &s.lineage, Messages: s.Reader.Messages,
+		Tell: func(i archive.Info) tidemark.Stmt { return s.outboxStmt("archive:"+i.Key, outArchive, i) },
+		BaseArchived: func(ctx context.Context, log string) (int64, error) {
+			if b, ok := room.Find[room.Brancher](s.rooms); ok {
+				return b.BaseArchived(ctx, log)
+			}
+			return 0, nil
+		}}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/room/replay"
 	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/session"
 )
@@ -21,10 +22,10 @@ func TestDeepBesideLonger(t *testing.T) {
 		strings.Repeat("other words of an ordinary day at the office stand here. ", 1500) + " here sits one falcon alone " + strings.Repeat("and more of the same. ", 500),
 	}
 	at := func(i int) time.Time { return time.Date(2026, 3, 1+i, 8, 0, 0, 0, time.UTC) }
-	_, err := h.Import(t.Context(), func(yield func(session.Imported, error) bool) {
+	_, err := h.Import(t.Context(), func(yield func(replay.Message, error) bool) {
 		for i, text := range days {
-			if !yield(session.Imported{At: at(i), Message: tidemark.NewText(tidemark.User, text)}, nil) ||
-				!yield(session.Imported{At: at(i).Add(time.Minute), Message: tidemark.NewText(tidemark.Assistant, "ok")}, nil) {
+			if !yield(replay.Message{At: at(i), Message: tidemark.NewText(tidemark.User, text)}, nil) ||
+				!yield(replay.Message{At: at(i).Add(time.Minute), Message: tidemark.NewText(tidemark.Assistant, "ok")}, nil) {
 				return
 			}
 		}
@@ -66,7 +67,7 @@ func TestRecallPages(t *testing.T) {
 		h := newAlone(t, session.Settings{})
 		h.say(text)
 		entry := tidemark.EntryID("")
-		for e, err := range h.History(t.Context(), false) {
+		for e, err := range h.Reader.All(t.Context(), false) {
 			if m, bad := e.Message(); err != nil || bad != nil {
 				t.Fatal(err, bad)
 			} else if m.Role == tidemark.User {

@@ -11,6 +11,8 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/host/hosttest"
+	"github.com/tidemark-ai/tidemark/room"
+	"github.com/tidemark-ai/tidemark/room/replay"
 	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
@@ -135,6 +137,12 @@ func plain(t *testing.T, c Config) (*Session, *still) {
 	}
 	rt.later = nil
 	return s, rt
+}
+
+// imports replays a log in a session that has the room for it.
+func (s *Session) imports(ctx context.Context, in iter.Seq2[replay.Message, error], progress func(int)) (replay.Result, error) {
+	r, _ := room.Find[*replay.Room](s.rooms)
+	return r.Import(ctx, in, progress)
 }
 
 // does writes rows.

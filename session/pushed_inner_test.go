@@ -2,17 +2,13 @@ package session
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"testing"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/blocks"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/room"
-	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
 
 // packing is a room that packs, and another one that has something for it.
@@ -126,119 +122,13 @@ func TestRecordThatFails(t *testing.T) {
 	}
 }
 
-// TestWordyMessages: words of an entry come with its large blocks but for images, while there is room for them, which is given
-// back; without large blocks nothing is asked for.
-func TestWordyMessages(t *testing.T) {
-	asked, held := []int64{}, int64(0)
-	s, _ := plain(t, Config{Admit: func(n int64) (func(), bool) {
-		asked, held = append(asked, n), held+n
-		return func() { held -= n }, true
-	}})
-	long, image := strings.Repeat("boathouse ", 50_000), `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"`+strings.Repeat("QUFB", 100_000)+`"}}`
-	m := tidemark.Message{Role: tidemark.User, Content: append([]tidemark.Block{tidemark.Text("small"), tidemark.Text(long)}, tidemarktest.Blocks(t, image)...)}
-	seq := s.says(t, s.current(t), "e", m, tidemark.Origin{}, 1)
-	small := s.says(t, s.current(t), "s", tidemark.NewText(tidemark.User, "small"), tidemark.Origin{}, 1)
-	entries, err := s.log.Payloads(t.Context(), []int64{seq, small})
-	if err != nil || len(entries) != 2 {
-		t.Fatal(entries, err)
-	}
-	got, done, err := s.wordy(t.Context(), entries[0])
-	if err != nil || len(got.Content) != 3 || got.Content[1].Text != long {
-		t.Fatalf("%d blocks, %v", len(got.Content), err)
-	}
-	stored, _ := entries[0].Message()
-	ref, _ := blocks.Reference(stored.Content[1])
-	if _, ok := blocks.Reference(got.Content[2]); !ok || len(asked) != 1 || asked[0] != int64(len(entries[0].Payload))+decodedCopies*int64(ref.Bytes) || held != asked[0] {
-		t.Errorf("the image is read, or asked for are %d", asked)
-	}
-	if done(); held != 0 {
-		t.Errorf("%d are held at the end", held)
-	}
-	if got, done, err := s.wordy(t.Context(), entries[1]); err != nil || got.PlainText() != "small" || len(asked) != 1 {
-		t.Errorf("a small one: %q, asked for %d, %v", got.PlainText(), asked, err)
-	} else {
-		done()
-	}
-	s.settings().ViewBytes = 1_200_000
-	if _, done, err := s.wordy(t.Context(), entries[0]); err != nil || asked[1] != 1_200_000 {
-		t.Errorf("more than a view may have: asked for %d, %v", asked, err)
-	} else {
-		done()
-	}
-	s.Blobs = failingGet{s.Blobs}
-	s.blocks.Blobs = s.Blobs
-	if _, done, err := s.wordy(t.Context(), entries[0]); !errors.Is(err, errKnown) || held != 0 {
-		t.Errorf("the bucket fails: %v, %d are held", err, held)
-	} else {
-		done()
-	}
-	if _, _, err := s.wordy(t.Context(), tidemark.Entry{ID: "e", Payload: []byte(`{`)}); err == nil || !strings.Contains(err.Error(), "read entry e") {
-		t.Errorf("an entry that cannot be read: %v", err)
-	}
+// TestJSONText: a command is a string.
+func TestJSONText(t *testing.T) {
 	var text string
 	if err := jsonText([]byte(`"x"`), &text); err != nil || text != "x" {
 		t.Errorf("a command reads %q, %v", text, err)
 	}
 	if err := jsonText([]byte(`{`), &text); err == nil || !strings.Contains(err.Error(), "read command") {
 		t.Errorf("a command that cannot be read: %v", err)
-	}
-}
-
-// failingGet is a bucket that gives nothing.
-type failingGet struct{ tidemark.Blobs }
-
-func (failingGet) Get(context.Context, string) (tidemark.Object, io.ReadCloser, error) {
-	return tidemark.Object{}, nil, errKnown
-}
-
-// TestAmendedFiles: files beside which words stand that came later are brought back, as far as there is room for them; in the
-// place of the others stands how they can be had. What is no file stays.
-func TestAmendedFiles(t *testing.T) {
-	s, _ := plain(t, Config{})
-	long := func(letter string) tidemark.Block { return tidemark.Text(strings.Repeat(letter, 300<<10)) }
-	stored, err := s.blocks.Spill(t.Context(), tidemark.Message{Role: tidemark.User, Content: []tidemark.Block{long("a"), long("b"), long("c")}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ref, ok := blocks.Reference(stored.Content[0])
-	if !ok {
-		t.Fatal("nothing is stored apart")
-	}
-	for _, c := range []struct {
-		left int
-		want string // first letters; - for what has no room
-		rest int
-	}{{3 * ref.Bytes, "xa b c", 0}, {3*ref.Bytes - 1, "xa b -", ref.Bytes - 1}, {2 * ref.Bytes, "xa b -", 0}, {2*ref.Bytes - 1, "xa - -", ref.Bytes - 1}, {0, "x- - -", 0}} {
-		left := c.left
-		edits := []tidemark.Edit{{From: "e1", Block: 3, Blocks: []tidemark.Block{tidemark.Text("x"), stored.Content[0]}}, {From: "e2", Block: 1}, {From: "e3", Block: 1, Blocks: []tidemark.Block{stored.Content[1]}}, {From: "e4", Block: 1, Blocks: []tidemark.Block{stored.Content[2]}}}
-		if err := s.amendedWith(t.Context(), edits, &left); err != nil {
-			t.Fatal(err)
-		}
-		var got []string
-		for _, e := range edits {
-			letters := ""
-			for _, b := range e.Blocks {
-				letter := b.Text[:1]
-				if strings.HasPrefix(b.Text, "[") {
-					letter = "-"
-					if b.Text != fmt.Sprintf("[text: %d bytes, too many beside the others; recall with {\"entry\": \"%s#%d\"} shows it]", ref.Bytes, e.From, e.Block-1) {
-						t.Errorf("it says %q", b.Text)
-					}
-				}
-				letters += letter
-			}
-			if letters != "" {
-				got = append(got, letters)
-			}
-		}
-		if strings.Join(got, " ") != c.want || left != c.rest {
-			t.Errorf("with room for %d bytes: %q, %d are left", c.left, got, left)
-		}
-	}
-	gone := []tidemark.Edit{{From: "e1", Block: 1, Blocks: []tidemark.Block{stored.Content[0]}}}
-	s.blocks.Blobs = failingGet{s.Blobs}
-	left := 1 << 30
-	if err := s.amendedWith(t.Context(), gone, &left); !errors.Is(err, errKnown) {
-		t.Errorf("the bucket fails: %v", err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark/host/hosttest"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/room/replay"
 	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/session"
 )
@@ -26,7 +27,7 @@ func BenchmarkRecall(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if _, err := s.Import(life, agentLog(length), nil); err != nil {
+	if _, err := roomOf[*replay.Room](b, s).Import(life, agentLog(length), nil); err != nil {
 		b.Fatal(err)
 	}
 	for asked := (search.Recalled{}); len(asked.Filtered) > 0 || asked.Query == ""; { // until all is in the index
@@ -72,7 +73,7 @@ func agentWord(n int) string {
 
 func agentName(i int) string { return fmt.Sprintf("build_%06d_%x", i, i*7919%0xfffff) }
 
-func agentLog(n int) iter.Seq2[session.Imported, error] {
+func agentLog(n int) iter.Seq2[replay.Message, error] {
 	seed := 7
 	words := func(count int) string {
 		out := make([]string, count)
@@ -82,7 +83,7 @@ func agentLog(n int) iter.Seq2[session.Imported, error] {
 		}
 		return strings.Join(out, " ")
 	}
-	return func(yield func(session.Imported, error) bool) {
+	return func(yield func(replay.Message, error) bool) {
 		for i := range n {
 			id, tag := fmt.Sprintf("toolu_%d", i-i%4), agentName(i)
 			var line string
@@ -100,7 +101,7 @@ func agentLog(n int) iter.Seq2[session.Imported, error] {
 			case 3:
 				line = fmt.Sprintf(`{"role":"assistant","content":"%s %s"}`, words(10+i%20), tag)
 			}
-			var in session.Imported
+			var in replay.Message
 			if err := json.Unmarshal([]byte(line), &in.Message); !yield(in, err) {
 				return
 			}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/room/replay"
 	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/session"
 )
@@ -102,9 +103,9 @@ func TestRecallTimes(t *testing.T) {
 		{"out of order", func(i int) time.Time { return day.Add(time.Duration(i*7%n) * time.Minute) }},
 	} {
 		h := newHarness(t, session.Settings{})
-		_, err := h.Import(t.Context(), func(yield func(session.Imported, error) bool) {
+		_, err := h.Import(t.Context(), func(yield func(replay.Message, error) bool) {
 			for i, m := range spoken(n, func(i int) string { return fmt.Sprintf("walnut %d", i) }) {
-				if !yield(session.Imported{At: c.at(i), Message: m}, nil) {
+				if !yield(replay.Message{At: c.at(i), Message: m}, nil) {
 					return
 				}
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/recall"
+	"github.com/tidemark-ai/tidemark/room/replay"
 	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/room/task"
 	"github.com/tidemark-ai/tidemark/session"
@@ -36,11 +37,11 @@ func TestRecallPinned(t *testing.T) {
 // grouped imports what people say in a group, a minute apart.
 func (h *harness) grouped(lines ...string) {
 	h.t.Helper()
-	_, err := h.Import(h.t.Context(), func(yield func(session.Imported, error) bool) {
+	_, err := h.Import(h.t.Context(), func(yield func(replay.Message, error) bool) {
 		for i, line := range lines {
 			name, text, _ := strings.Cut(line, ": ")
 			peer := "+49" + strings.ToLower(name)
-			if !yield(session.Imported{At: time.Date(2026, 3, 1, 8, i, 0, 0, time.UTC), Peer: peer, Message: tidemark.NewText(tidemark.User, "["+name+" "+peer+"] "+text)}, nil) {
+			if !yield(replay.Message{At: time.Date(2026, 3, 1, 8, i, 0, 0, time.UTC), Peer: peer, Message: tidemark.NewText(tidemark.User, "["+name+" "+peer+"] "+text)}, nil) {
 				return
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/recall"
+	"github.com/tidemark-ai/tidemark/room/replay"
 	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/session"
 )
@@ -16,9 +17,9 @@ import (
 // told imports messages as they were said.
 func (h *harness) told(messages ...tidemark.Message) {
 	h.t.Helper()
-	_, err := h.Import(h.t.Context(), func(yield func(session.Imported, error) bool) {
+	_, err := h.Import(h.t.Context(), func(yield func(replay.Message, error) bool) {
 		for i, m := range messages {
-			if !yield(session.Imported{At: time.Date(2026, 3, 1, 8, i, 0, 0, time.UTC), Message: m}, nil) {
+			if !yield(replay.Message{At: time.Date(2026, 3, 1, 8, i, 0, 0, time.UTC), Message: m}, nil) {
 				return
 			}
 		}

@@ -11,7 +11,7 @@ import (
 
 // records is what a room may know of calls of the model.
 func (s *Session) records() room.Records {
-	return room.Records{Base: func() string { return s.settings().System }, Keep: keepText, Kept: s.prompt, AsOf: s.viewAsOf,
+	return room.Records{Base: func() string { return s.settings().System }, Keep: keepText, Kept: s.prompt, AsOf: s.Reader.AsOf,
 		Paged: func(v compaction.View, again bool, since int64, before *paging.Account) *paging.Account {
 			if p, ok := room.Find[room.Pager](s.rooms); ok {
 				return p.Paged(v, again, since, before)

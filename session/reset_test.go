@@ -63,7 +63,7 @@ func TestManualReset(t *testing.T) {
 	}
 	h.resetNow()
 	h.resetNow() // an empty one
-	logs, err := h.Logs(t.Context())
+	logs, err := h.Reader.Logs(t.Context())
 	if err != nil || len(logs) != 4 || logs[2] != now.ID || logs[3] != old.ID {
 		t.Errorf("session ids %q, %v", logs, err)
 	}

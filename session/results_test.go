@@ -45,7 +45,7 @@ func TestLongResult(t *testing.T) {
 				t.Fatalf("ended %v, %q, %v", ok, failure, err)
 			}
 			var entry tidemark.EntryID
-			for e, err := range h.History(t.Context(), true) {
+			for e, err := range h.Reader.All(t.Context(), true) {
 				m, bad := e.Message()
 				if err != nil || bad != nil {
 					t.Fatal(err, bad)

@@ -12,6 +12,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/archive"
 	"github.com/tidemark-ai/tidemark/memory"
+	"github.com/tidemark-ai/tidemark/room/replay"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -58,7 +59,7 @@ func TestBareContentSurvivesTheBucket(t *testing.T) {
 	h := newHarness(t, session.Settings{Window: 1_000_000})
 	m := tidemark.NewText(tidemark.User, strings.Repeat("a long line ", 40_000))
 	h.post(session.Input{Message: m})
-	for e, err := range h.History(t.Context(), false) {
+	for e, err := range h.Reader.All(t.Context(), false) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -158,8 +159,8 @@ func TestImportBehindAFailure(t *testing.T) {
 	}
 	defer sub.Close()
 	var id string
-	_, err = h.Import(t.Context(), func(yield func(session.Imported, error) bool) {
-		if !yield(session.Imported{Message: tidemark.NewText(tidemark.User, "imported")}, nil) {
+	_, err = h.Import(t.Context(), func(yield func(replay.Message, error) bool) {
+		if !yield(replay.Message{Message: tidemark.NewText(tidemark.User, "imported")}, nil) {
 			return
 		}
 		if !h.Working() {
@@ -170,7 +171,7 @@ func TestImportBehindAFailure(t *testing.T) {
 			t.Error(err)
 		}
 		id = r.ID
-		yield(session.Imported{}, errors.New("the file is broken"))
+		yield(replay.Message{}, errors.New("the file is broken"))
 	}, nil)
 	if err == nil {
 		t.Fatal("the import did not fail")
@@ -203,7 +204,7 @@ func TestRefusedBlock(t *testing.T) {
 	if got := h.say("plain"); !strings.HasPrefix(got, "ok") {
 		t.Errorf("next turn: %q", got)
 	}
-	for e, err := range h.History(t.Context(), false) {
+	for e, err := range h.Reader.All(t.Context(), false) {
 		if err != nil || !strings.Contains(string(e.Payload), `{"type":"weird","foo":1}`) {
 			t.Errorf("the original is %s, %v", e.Payload, err)
 		}

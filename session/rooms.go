@@ -26,12 +26,9 @@ func (s *Session) ports() room.Ports {
 					s.Config.Observe(Notice{Type: NoticeRoom, Room: kind, Text: how, Count: count})
 				}
 			}},
-		History: room.History{Log: s.log,
-			Current: func(ctx context.Context) (string, error) {
-				h, err := s.head(ctx)
-				return h.Log, err
-			},
-			Segments: s.lineage.Segments, Reaches: s.lineage.Reaches, Logs: s.Logs, Settled: func(ctx context.Context) (int64, error) { return s.rooms.Leaver().Settled(ctx) }, Texts: s.rooms.Texts, Entry: s.entry, Messages: s.messages, Info: s.Info, Words: s.wordy, MarksOf: s.rooms.Marks,
+		History: room.History{Log: s.log, Current: s.Reader.Current, Segments: s.lineage.Segments, Reaches: s.lineage.Reaches, Logs: s.Reader.Logs,
+			Entry: s.Reader.Message, Messages: s.Reader.Messages, Words: s.Reader.Words, Texts: s.rooms.Texts, Info: s.Info, Counts: s.counts, MarksOf: s.rooms.Marks,
+			Settled: func(ctx context.Context) (int64, error) { return s.rooms.Leaver().Settled(ctx) },
 			Announce: func(ctx context.Context, log string, e tidemark.Event, stmts ...tidemark.Stmt) error {
 				if err := s.DB.Tx(ctx, append([]tidemark.Stmt{s.eventStmt(log, e)}, stmts...)); err != nil {
 					return err
@@ -44,7 +41,7 @@ func (s *Session) ports() room.Ports {
 			Outbox: func(id, kind string, payload any, after time.Duration) []tidemark.Stmt {
 				return []tidemark.Stmt{s.outboxStmt(id, kind, payload), s.dueStmt(dueOutbox, s.Runtime.Now().Add(after), "")}
 			}},
-		View: room.View{EvictedAt: s.evictedAt, Strategies: s.strategies, Budget: s.Budget, Windows: &s.windows,
+		View: room.View{EvictedAt: s.Reader.EvictedAt, Strategies: s.strategies, Budget: s.Budget, Windows: &s.windows,
 			NoteRoom: func() (rest, all tidemark.Tokens) { return room.PackShares(s.settings().PackTokens) },
 			PackTokens: func() tidemark.Tokens {
 				if !s.pointing() {
@@ -76,8 +73,8 @@ func (s *Session) ports() room.Ports {
 			Keep: func(ctx context.Context, m tidemark.Message) (tidemark.Message, []tidemark.Stmt, error) {
 				return s.blocks.Compress(ctx, m, s.settings().ArtifactChars)
 			}}, Toolbox: s.Tools,
-		Finding: room.Finding{Stemmer: s.Stemmer, Lineage: s.lineage.For, Task: s.rooms.Working, Near: s.rooms.Near, ReadBack: s.readBack, Recalled: s.noteRecall,
-			Stored: s.stored, Gate: func() memory.Gate { return s.settings().Gate }},
+		Finding: room.Finding{Stemmer: s.Stemmer, Lineage: s.lineage.For, Task: s.rooms.Working, Near: s.rooms.Near, Recalled: s.noteRecall, Stored: s.blocks.Stored,
+			Far: func() (room.Reader, bool) { return room.Find[room.Reader](s.rooms) }, Episodes: func() (room.EpisodeReader, bool) { return room.Find[room.EpisodeReader](s.rooms) }, Gate: func() memory.Gate { return s.settings().Gate }},
 		Records:   s.records(),
 		Checks:    s.checks(),
 		Queue:     s.queue(),

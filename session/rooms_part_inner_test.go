@@ -156,7 +156,7 @@ func TestRoomsTakePart(t *testing.T) {
 	}
 }
 
-// TestWithoutRooms: a conversation without rooms has no channels, no pins, no task, no episodes and nothing to be found, and
+// TestWithoutRooms: a conversation without rooms has no channels, no pins, no task and nothing to be found, and
 // goes on all the same.
 func TestWithoutRooms(t *testing.T) {
 	s, _ := plain(t, Config{})
@@ -177,9 +177,6 @@ func TestWithoutRooms(t *testing.T) {
 	upTo, worst := s.parts.BaseArchived(ctx, "log")
 	if pins != nil || err != nil || task.ID != "" || bad != nil || marks != nil || worse != nil || upTo != 0 || worst != nil {
 		t.Errorf("pins %v, task %+v, marks %v, archived to %d", pins, task, marks, upTo)
-	}
-	if _, err := s.rooms.ReadEpisode(ctx, "log", "build", 0); !errors.Is(err, tidemark.ErrNotFound) || !strings.Contains(err.Error(), `"build"`) {
-		t.Errorf("an episode: %v", err)
 	}
 	if near, told := s.rooms.Near(ctx, "query", nil); near != nil || told != "" {
 		t.Errorf("found %v, %q", near, told)

@@ -169,51 +169,6 @@ func TestToolsAreCalledForTheSpeaker(t *testing.T) {
 	}
 }
 
-// farReader is a room that reads what a conversation that was delegated to said.
-type farReader struct{}
-
-func (farReader) Read(_ context.Context, name string, offset int) (string, error) {
-	return fmt.Sprintf("%s from %d", name, offset), nil
-}
-
-// TestReadBack: what a model names to read again: an entry, a block of one, an episode, or what another conversation said.
-func TestReadBack(t *testing.T) {
-	long := strings.Repeat("e", maxID)
-	for _, c := range []struct {
-		b    room.Back
-		far  bool
-		text string
-		err  error
-	}{
-		{room.Back{Entry: "i0"}, false, "walnut planks of room 0", nil},
-		{room.Back{Entry: "i0", Offset: 5}, false, "ge 0: walnut", nil},
-		{room.Back{Entry: "i0#0"}, false, "walnut planks of room 0", nil},
-		{room.Back{Entry: "i0#5"}, false, "", tidemark.ErrInvalid},
-		{room.Back{Episode: "build"}, true, "", tidemark.ErrNotFound},
-		{room.Back{Entry: "agent:main:a/r1", Offset: 7}, true, "agent:main:a/r1 from 7", nil},
-		{room.Back{Entry: "agent:main:a/r1"}, false, "", tidemark.ErrNotFound},
-		{room.Back{Entry: "i0"}, true, "walnut planks of room 0", nil},
-		{room.Back{Entry: long}, false, "", tidemark.ErrNotFound},
-		{room.Back{Entry: long + "e"}, false, "", tidemark.ErrInvalid},
-	} {
-		conf := Config{}
-		if c.far {
-			conf.Rooms = []room.Maker{func(room.Ports) any { return farReader{} }}
-		}
-		s, _ := plain(t, conf)
-		s.spoken(t, 2)
-		c.b.Call, c.b.Log = "c1", s.current(t)
-		b, err := s.readBack(t.Context(), c.b)
-		text := ""
-		if len(b.Content) > 0 {
-			text = b.Content[0].Text
-		}
-		if !errors.Is(err, c.err) || (err == nil) != (c.err == nil) || !strings.Contains(text, c.text) || b.ToolUseID != "c1" && err == nil {
-			t.Errorf("%+v: %q, %v", c.b, text, err)
-		}
-	}
-}
-
 // TestRefitTeaches: what a refusal for the size of a request teaches: its limit, also with too many bytes; nothing where it names none,
 // of bytes nothing of tokens; and it ends the turn where nothing can be done.
 func TestRefitTeaches(t *testing.T) {

@@ -16,12 +16,13 @@ import (
 // checks is what a room may look at behind a compaction.
 func (s *Session) checks() room.Checks {
 	return room.Checks{
-		Places: func(ctx context.Context, edits []tidemark.Edit) ([]compaction.Placed, error) {
-			return s.place(ctx, []host.Mark{{ID: "planned", Seq: 1 << 53, Overlay: tidemark.Overlay{Edits: edits}}})
-		},
+		Places:  s.Reader.Places,
 		Message: s.blocks.Message,
 		Reads: func(ctx context.Context, id tidemark.EntryID) error {
-			_, err := s.ReadEntry(ctx, id, 0)
+			m, err := s.Reader.Message(ctx, id)
+			if err == nil {
+				_, err = room.Page(m, 0)
+			}
 			return err
 		},
 		InBucket: func(ctx context.Context, sum string) (int64, error) {
@@ -113,7 +114,7 @@ func (s *Session) recount(ctx context.Context, log string, edits []tidemark.Edit
 	if ever, err := d.Ever(ctx); !ever || err != nil {
 		return err
 	}
-	placed, err := s.place(ctx, []host.Mark{{ID: "planned", Seq: 1 << 53, Overlay: tidemark.Overlay{Edits: edits}}})
+	placed, err := s.Reader.Places(ctx, edits)
 	if err != nil {
 		return err
 	}

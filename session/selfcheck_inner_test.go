@@ -13,6 +13,7 @@ import (
 	"github.com/tidemark-ai/tidemark/archive"
 	"github.com/tidemark-ai/tidemark/host/hosttest"
 	"github.com/tidemark-ai/tidemark/room"
+	"github.com/tidemark-ai/tidemark/room/replay"
 	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/room/selfcheck"
 	"github.com/tidemark-ai/tidemark/tidemarktest"
@@ -50,13 +51,13 @@ func TestCheckOfStorageDown(t *testing.T) {
 					}
 					return nil
 				}
-				s, err := Open(t.Context(), Config{Key: "agent:main:main", DB: hosttest.DB(t), Blobs: blobs, Agent: silent{}, Settings: Settings{Window: 1 << 20}, Runtime: hosttest.Runtime(t), Rooms: []room.Maker{search.Make, selfcheck.Make}})
+				s, err := Open(t.Context(), Config{Key: "agent:main:main", DB: hosttest.DB(t), Blobs: blobs, Agent: silent{}, Settings: Settings{Window: 1 << 20}, Runtime: hosttest.Runtime(t), Rooms: []room.Maker{search.Make, selfcheck.Make, replay.Make}})
 				if err != nil {
 					t.Fatal(err)
 				}
 				text := strings.Repeat("boathouse ", bytes/10)
-				if _, err := s.Import(t.Context(), func(yield func(Imported, error) bool) {
-					yield(Imported{At: time.UnixMilli(1), Message: tidemark.NewText(tidemark.User, text)}, nil)
+				if _, err := s.imports(t.Context(), func(yield func(replay.Message, error) bool) {
+					yield(replay.Message{At: time.UnixMilli(1), Message: tidemark.NewText(tidemark.User, text)}, nil)
 				}, nil); err != nil {
 					t.Fatal(err)
 				}

@@ -157,7 +157,7 @@ func (h *harness) forget(other bool) {
 	h.exec(`CREATE VIRTUAL TABLE words USING fts5(home, terms, content='', tokenize="unicode61 remove_diacritics 0 tokenchars '_-./@'")`)
 	stemmer := &recall.Stemmer{}
 	home := "h" + string(tidemark.HashOf([]byte(h.key)))[:16]
-	for e, err := range h.History(h.t.Context(), true) {
+	for e, err := range h.Reader.All(h.t.Context(), true) {
 		if err != nil {
 			h.t.Fatal(err)
 		}

@@ -159,6 +159,7 @@ func Open(life context.Context, c Config) (*Session, error) {
 	s.hub.observe = c.Observe
 	s.windows.Ports = windowPorts(s)
 	s.lineage.Key, s.lineage.DB, s.lineage.Log = c.Key, c.DB, log
+	s.Reader = readerOf(s)
 	s.parts.Ports, s.writer.Ports = partPorts(s), writerPorts(s)
 	for _, r := range c.Rooms {
 		made := r(s.ports())

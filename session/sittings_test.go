@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/memory"
+	"github.com/tidemark-ai/tidemark/room/replay"
 	"github.com/tidemark-ai/tidemark/session"
 )
 
@@ -121,9 +122,9 @@ func TestSittingsEnd(t *testing.T) {
 		}
 	}
 	at := time.Now().Add(-48 * time.Hour)
-	if _, err := h.Import(t.Context(), func(yield func(session.Imported, error) bool) {
-		_ = yield(session.Imported{Message: tidemark.NewText(tidemark.User, "the harbour wall"), At: at}, nil) &&
-			yield(session.Imported{Message: tidemark.NewText(tidemark.User, "the orchard fence"), At: at.Add(4 * time.Hour)}, nil)
+	if _, err := h.Import(t.Context(), func(yield func(replay.Message, error) bool) {
+		_ = yield(replay.Message{Message: tidemark.NewText(tidemark.User, "the harbour wall"), At: at}, nil) &&
+			yield(replay.Message{Message: tidemark.NewText(tidemark.User, "the orchard fence"), At: at.Add(4 * time.Hour)}, nil)
 	}, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -61,7 +61,7 @@ func TestSkillsOffered(t *testing.T) {
 		t.Error("it vanished while the prompt was frozen")
 	}
 	results := 0
-	for e, err := range h.History(t.Context(), true) {
+	for e, err := range h.Reader.All(t.Context(), true) {
 		if err != nil {
 			t.Fatal(err)
 		}

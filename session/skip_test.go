@@ -51,7 +51,7 @@ func (h *harness) homes() (ordinary, skipped, none []string) {
 		return out
 	}
 	ordinary, skipped = under("h"+sum), under("x"+sum)
-	for e, err := range h.History(h.t.Context(), true) {
+	for e, err := range h.Reader.All(h.t.Context(), true) {
 		if err != nil {
 			h.t.Fatal(err)
 		}

@@ -91,7 +91,7 @@ func TestSnapshotBesideTurn(t *testing.T) {
 			tc.after()
 			b, _ := h.branch(snapshots.BranchOptions{Snapshot: n.ID})
 			var last tidemark.Message
-			for e, err := range b.History(t.Context(), false) {
+			for e, err := range b.Reader.All(t.Context(), false) {
 				if err == nil {
 					last, err = e.Message()
 				}

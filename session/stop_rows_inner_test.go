@@ -98,7 +98,7 @@ func TestStopARun(t *testing.T) {
 		t.Fatal(err)
 	}
 	var answers []string
-	entries, err := s.Entries(t.Context(), 0, 9)
+	entries, err := s.Reader.Entries(t.Context(), 0, 9)
 	if err != nil {
 		t.Fatal(err)
 	}

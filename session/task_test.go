@@ -179,7 +179,7 @@ func TestTaskMarks(t *testing.T) {
 	h.pointing()
 	h.owner("The port is 80.")
 	h.owner("The port is 81.")
-	entries, err := h.Entries(t.Context(), 0, 10)
+	entries, err := h.Reader.Entries(t.Context(), 0, 10)
 	if err != nil {
 		t.Fatal(err)
 	}

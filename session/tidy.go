@@ -130,7 +130,7 @@ func (s *Session) tidyChecked(ctx context.Context, r *run, v View, t *compaction
 		err = tidemark.Check(after.Messages())
 	}
 	if err == nil {
-		err = s.checkEdits(ctx, v, t.Edits)
+		err = s.Reader.Fits(ctx, v.Shown, t.Edits)
 	}
 	if err != nil {
 		if ctx.Err() != nil {

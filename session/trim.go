@@ -49,7 +49,7 @@ func (s *Session) trimAt(ctx context.Context, log string, upTo int64, pins map[t
 			return err
 		}
 		for _, o := range out {
-			if err := s.checkEdits(ctx, v, o.Edits); err != nil {
+			if err := s.Reader.Fits(ctx, v.Shown, o.Edits); err != nil {
 				return err
 			}
 		}

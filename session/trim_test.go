@@ -54,7 +54,7 @@ func (d *desk) stubsOf(v session.View) map[string]tidemark.Block {
 			if _, ok := compaction.Trimmed(s); !ok || s.Many == 0 {
 				continue
 			}
-			e, err := d.Entry(d.t.Context(), it.ID)
+			e, err := d.Reader.Entry(d.t.Context(), it.ID)
 			if err != nil {
 				d.t.Fatal(err)
 			}
@@ -142,7 +142,7 @@ func TestTrimmedBranch(t *testing.T) {
 	if err != nil || len(records) != 1 || len(records[0].Overlays) == 0 || records[0].Parts["stub"].Items < 7 {
 		t.Errorf("%+v: %v", records, err)
 	}
-	entries, err := lean.Acts(t.Context(), 0, 1000)
+	entries, err := lean.Reader.Acts(t.Context(), 0, 1000)
 	if err != nil || !strings.Contains(string(entries[len(entries)-1].Payload), `"by":["trim"]`) {
 		t.Errorf("%+v: %v", entries, err)
 	}
@@ -204,7 +204,7 @@ func TestTrimOfATrimmedBranch(t *testing.T) {
 func TestUndoOfATrim(t *testing.T) {
 	d := worked(t)
 	lean, b := d.branch(snapshots.BranchOptions{Name: "lean", Trim: true})
-	acts, err := lean.Acts(t.Context(), 0, 10)
+	acts, err := lean.Reader.Acts(t.Context(), 0, 10)
 	if err != nil {
 		t.Fatal(err)
 	}

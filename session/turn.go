@@ -10,6 +10,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/blocks"
 	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/refusal"
 	"github.com/tidemark-ai/tidemark/room"
 )
@@ -405,6 +406,14 @@ func (s *Session) commit(ctx context.Context, r *run, view View, reply tidemark.
 	s.hub.send(Notice{Type: NoticeReply, Run: r.ID, Inputs: r.took, Entry: e.ID, Message: &reply.Message, Call: &reply.Call})
 	if next == stateDone {
 		s.hub.send(Notice{Type: NoticeDone, Run: r.ID, Inputs: r.took, Entry: e.ID})
+	}
+	return nil
+}
+
+// jsonText decodes a JSON string.
+func jsonText(raw []byte, s *string) error {
+	if err := json.Unmarshal(raw, s); err != nil {
+		return fmt.Errorf("read command: %w", err)
 	}
 	return nil
 }

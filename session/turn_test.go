@@ -110,7 +110,7 @@ func TestResultIsLoggedBeforeItsNotice(t *testing.T) {
 	h.observe = func(n session.Notice) {
 		if n.Type == session.NoticeResult {
 			results := 0
-			for e, err := range h.History(h.t.Context(), true) {
+			for e, err := range h.Reader.All(h.t.Context(), true) {
 				m, bad := e.Message()
 				if err != nil || bad != nil {
 					t.Error(err, bad)

@@ -1,17 +1,12 @@
 package session
 
 import (
-	"bytes"
 	"context"
-	"fmt"
-	"slices"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/blocks"
 	"github.com/tidemark-ai/tidemark/compaction"
 	"github.com/tidemark-ai/tidemark/episodes"
-	"github.com/tidemark-ai/tidemark/host"
-	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/history"
 	"github.com/tidemark-ai/tidemark/room"
 )
 
@@ -62,7 +57,7 @@ func (s *Session) replyRoom(v View) tidemark.Tokens {
 // view reads overlays first, then skeletons of what they leave visible, then the payloads that are
 // shown: a session costs its tail, not its history.
 func (s *Session) view(ctx context.Context, log string) (View, error) {
-	now, err := s.standingEdits(ctx, log)
+	now, err := s.Reader.Standing(ctx, log)
 	if err != nil {
 		return View{}, err
 	}
@@ -71,26 +66,16 @@ func (s *Session) view(ctx context.Context, log string) (View, error) {
 
 // viewOf computes the view under some edits. admit, if given, is told what it weighs before large
 // blocks are read, and may wait.
-func (s *Session) viewOf(ctx context.Context, log string, now edits, admit func(bytes int64) error) (View, error) {
-	shown, layout, err := s.layout(ctx, now.placed)
+func (s *Session) viewOf(ctx context.Context, log string, now history.Edits, admit func(bytes int64) error) (View, error) {
+	seen, err := s.Reader.View(ctx, log, now, admit)
 	if err != nil {
 		return View{}, err
 	}
-	hideBehind(&layout, now.until)
-	entries, err := s.visible(ctx, log, layout, admit)
-	if err != nil {
-		return View{}, err
+	v := View{Seen: room.Seen{View: seen.View, Log: log, Shown: seen.Shown}}
+	if n := len(seen.Entries); n > 0 {
+		v.Last = seen.Entries[n-1].Seq
 	}
-	cv, err := compaction.Assemble(entries, shown)
-	if err != nil {
-		return View{}, fmt.Errorf("assemble view of %s: %w", log, err)
-	}
-	cv.Back, cv.Returned = now.back, now.again
-	v := View{Seen: room.Seen{View: cv, Log: log, Shown: shown}}
-	if len(entries) > 0 {
-		v.Last = entries[len(entries)-1].Seq
-	}
-	v.Until = until(v, now.newest)
+	v.Until = until(v, now.Newest)
 	if v.System, v.Mark, err = s.system(ctx); err != nil {
 		return View{}, err
 	}
@@ -99,197 +84,27 @@ func (s *Session) viewOf(ctx context.Context, log string, now edits, admit func(
 	}
 	v.Tools = withSkills(v.System, v.Tools)
 	v.Fixed = tidemark.EstimateText(v.System) + estimateTools(v.Tools)
-	v.Size, v.Anchor = s.size(v, entries, now)
+	v.Size, v.Anchor = s.size(v, seen.Entries, now)
 	return v, nil
-}
-
-// layout lays out edits and reads the replacements of those that are shown.
-func (s *Session) layout(ctx context.Context, placed []compaction.Placed) ([]compaction.Replacement, compaction.Layout, error) {
-	layout := compaction.Lay(placed)
-	rows := map[int64]tidemark.Overlay{}
-	var seqs []int64
-	for _, p := range layout.Shown {
-		if _, ok := rows[p.Row]; !ok {
-			rows[p.Row] = tidemark.Overlay{}
-			seqs = append(seqs, p.Row)
-		}
-	}
-	entries, err := s.log.Payloads(ctx, seqs)
-	if err != nil {
-		return nil, layout, err
-	}
-	left := amendedFiles
-	for _, e := range slices.Backward(entries) {
-		var o tidemark.Overlay
-		err := json.Unmarshal(e.Payload, &o)
-		if err == nil && amends(o) {
-			err = s.amendedWith(ctx, o.Edits, &left)
-		}
-		if err != nil {
-			return nil, layout, fmt.Errorf("read overlay %s: %w", e.ID, err)
-		}
-		rows[e.Seq] = o
-	}
-	shown := make([]compaction.Replacement, len(layout.Shown))
-	for i, p := range layout.Shown {
-		shown[i] = compaction.Replacement{Placed: p, Edit: rows[p.Row].Edits[p.N]}
-	}
-	return shown, layout, nil
-}
-
-// place resolves the entries that overlays name.
-func (s *Session) place(ctx context.Context, marks []host.Mark) ([]compaction.Placed, error) {
-	var ids []tidemark.EntryID
-	rows := make([]compaction.Row, len(marks))
-	for i, m := range marks {
-		rows[i] = compaction.Row{ID: m.ID, Seq: m.Seq, Overlay: m.Overlay}
-		ids = append(ids, editIDs(m.Overlay)...)
-	}
-	slices.Sort(ids) // each summary begins at the same entry as the one before
-	seqs, err := s.log.Seqs(ctx, slices.Compact(ids))
-	if err != nil {
-		return nil, err
-	}
-	return compaction.Place(rows, func(id tidemark.EntryID) (int64, bool) {
-		seq, ok := seqs[id]
-		return seq, ok
-	})
-}
-
-func editIDs(o tidemark.Overlay) []tidemark.EntryID {
-	var ids []tidemark.EntryID
-	for _, e := range o.Edits {
-		ids = append(ids, e.From)
-		if e.To != "" {
-			ids = append(ids, e.To)
-		}
-		ids = append(ids, e.Keep...)
-	}
-	return ids
-}
-
-// visible reads the entries that a layout leaves visible, with their large blocks; beyond what a view
-// may weigh it is errHeavy.
-func (s *Session) visible(ctx context.Context, log string, layout compaction.Layout, admit func(int64) error) ([]compaction.Visible, error) {
-	out, large, size, err := s.kept(ctx, log, layout)
-	if err == nil && admit != nil {
-		err = admit(size)
-	}
-	if err != nil {
-		return nil, err
-	}
-	sh := s.blocks.Shelf()
-	var yields room.Yielder
-	for i, v := range out {
-		if large[v.Seq] == nil {
-			continue
-		}
-		refs := blocks.RowRefs(v.Message, large[v.Seq])
-		err := sh.Fetch(ctx, refs, func(yield func(blocks.Ref) bool) {
-			for _, v := range out[i+1:] {
-				for _, r := range blocks.RowRefs(v.Message, large[v.Seq]) {
-					if !yield(r) {
-						return
-					}
-				}
-			}
-		})
-		if err != nil {
-			return nil, err
-		}
-		full, err := sh.Read(ctx, v.Message, large[v.Seq])
-		if err != nil {
-			return nil, err
-		}
-		out[i].Message, _ = s.blocks.Noted(v.Message, full, string(v.ID))
-		for _, r := range refs {
-			if err := yields.Did(ctx, s.Runtime, r.Bytes); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return out, nil
-}
-
-// kept reads the entries that a layout leaves visible as the database has them; large are the blocks
-// to bring back, from 0, by the position of their entry. The error is errHeavy when all of it together,
-// size, is too much; the entries are given all the same.
-func (s *Session) kept(ctx context.Context, log string, layout compaction.Layout) (out []compaction.Visible, large map[int64][]int, size int64, err error) {
-	var seqs []int64
-	stubs := map[int64][]compaction.Placed{} // by the entry that they are in
-	for _, p := range layout.Shown {
-		if p.Block > 0 {
-			stubs[p.From] = append(stubs[p.From], p)
-		}
-	}
-	for _, gap := range layout.Gaps(1, 1<<53) {
-		skeletons, err := s.log.Skeletons(ctx, log, host.Range{From: gap.From, To: gap.To})
-		if err != nil {
-			return nil, nil, 0, err
-		}
-		for _, k := range skeletons {
-			if compaction.NeedsPayload(k, stubs[k.Seq]) {
-				seqs = append(seqs, k.Seq)
-			}
-			k.At = k.At.In(s.settings().Zone) // as markers say it
-			out = append(out, compaction.Visible{Skeleton: k})
-		}
-	}
-	large = map[int64][]int{}
-	var yields room.Yielder
-	for at := 0; len(seqs) > 0; {
-		n := min(len(seqs), tidemark.MaxParams)
-		entries, err := s.log.Payloads(ctx, seqs[:n])
-		if err != nil {
-			return nil, nil, 0, err
-		}
-		seqs = seqs[n:]
-		for _, e := range entries {
-			for out[at].Seq != e.Seq {
-				at++
-			}
-			if out[at].Message, err = e.Message(); err != nil {
-				return nil, nil, 0, fmt.Errorf("read entry %s: %w", e.ID, err)
-			}
-			out[at].Source, out[at].Call = e.Origin.From, e.Call
-			w := int64(len(e.Payload))
-			if replaced := stubs[e.Seq]; len(replaced) > 0 {
-				out[at].Message = withoutReplaced(out[at].Message, replaced)
-				w = int64(len(out[at].Message.AppendJSON(nil)))
-			}
-			size += w
-			if bytes.Contains(e.Payload, []byte(blocks.Field)) {
-				large[e.Seq], w = blocks.Large(out[at].Message)
-				size += w
-			}
-			if err := yields.Did(ctx, s.Runtime, len(e.Payload)); err != nil {
-				return nil, nil, 0, err
-			}
-		}
-	}
-	if size > s.settings().ViewBytes {
-		err = fmt.Errorf("view of %s: %d bytes, at most %d: %w", log, size, s.settings().ViewBytes, errHeavy)
-	}
-	return out, large, size, err
 }
 
 // size returns the context size: the provider's last report for a single call plus the estimate of
 // what came since, if no overlay was written after it and the model is the same; else the estimate
 // of all that would be sent, in the measure that the last compaction was told in, if that was the model's.
 // A lift changes what is sent as much as another overlay does.
-func (s *Session) size(v View, entries []compaction.Visible, now edits) (tidemark.Tokens, bool) {
+func (s *Session) size(v View, entries []compaction.Visible, now history.Edits) (tidemark.Tokens, bool) {
 	var since tidemark.Tokens
-	for i := len(entries) - 1; i >= 0 && entries[i].Seq > now.newest; i-- {
+	for i := len(entries) - 1; i >= 0 && entries[i].Seq > now.Newest; i-- {
 		if c := entries[i].Call; c != nil && c.Reported && c.Requested == s.settings().Model {
 			return c.Usage.Context() + since, true
 		}
 		since += entries[i].Tokens
 	}
 	own := v.Fixed + v.View.Tokens()
-	if now.model != s.settings().Model {
+	if now.Model != s.settings().Model {
 		return own, false
 	}
-	return episodes.Scaled(own, now.scale.counted, now.scale.estimated), false
+	return episodes.Scaled(own, now.Counted, now.Estimated), false
 }
 
 // estimateTools counts the schemas, which the reference forgot.

@@ -8,6 +8,7 @@ import (
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/agent"
 	"github.com/tidemark-ai/tidemark/config"
+	"github.com/tidemark-ai/tidemark/room"
 	"github.com/tidemark-ai/tidemark/room/approvals"
 	"github.com/tidemark-ai/tidemark/room/delegation"
 	"github.com/tidemark-ai/tidemark/room/errand"
@@ -120,7 +121,13 @@ func (h Here) Drop(ctx context.Context, key tidemark.Key, id string) error {
 
 // Read implements [agent.Delegates].
 func (h Here) Read(ctx context.Context, key tidemark.Key, entry tidemark.EntryID, offset int) (string, error) {
-	return at(ctx, h, key, false, func(s *session.Session) (string, error) { return s.ReadEntry(ctx, entry, offset) })
+	return at(ctx, h, key, false, func(s *session.Session) (string, error) {
+		m, err := s.Reader.Message(ctx, entry)
+		if err != nil {
+			return "", err
+		}
+		return room.Page(m, offset)
+	})
 }
 
 // delegates is what a model may hand to conversations of its own.

@@ -29,6 +29,7 @@ import (
 	"github.com/tidemark-ai/tidemark/room/pack"
 	"github.com/tidemark-ai/tidemark/room/pager"
 	"github.com/tidemark-ai/tidemark/room/reflection"
+	"github.com/tidemark-ai/tidemark/room/replay"
 	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/room/selfcheck"
 	"github.com/tidemark-ai/tidemark/room/sittings"
@@ -176,7 +177,7 @@ func Rooms(c *config.Config, rt tidemark.Runtime, network http.RoundTripper, cou
 	delegated := delegates(c.Delegation, to)
 	// What waits to be sent goes on first. The tools of the others stand in this order, in which prompts are cached.
 	out := append([]room.Maker{outbound.Make(courier), search.Make}, snapshots.Makers()...)
-	out = append(out, anatomy.Make, selfcheck.Make, occasion.Make(courier != nil), task.Make(taskStates[c.Recall.TaskState]), pack.Make, spool.Make, toolset.Make, pager.Make, episodic.Make,
+	out = append(out, anatomy.Make, selfcheck.Make, occasion.Make(courier != nil), task.Make(taskStates[c.Recall.TaskState]), pack.Make, spool.Make, toolset.Make, pager.Make, episodic.Make, replay.Make,
 		approvals.Make(approvals.Config{Policy: c.Approval.Policy(), Expiry: time.Duration(c.Approval.ExpiryMinutes) * time.Minute,
 			Errand: cmp.Or(delegated.Timeout, delegation.DefaultTimeout)}), delegation.Make(delegated), errand.Make)
 	if c.Memory.Digest {

@@ -33,6 +33,7 @@ import (
 	"github.com/tidemark-ai/tidemark/room/outbound"
 	"github.com/tidemark-ai/tidemark/room/pack"
 	"github.com/tidemark-ai/tidemark/room/pager"
+	"github.com/tidemark-ai/tidemark/room/replay"
 	"github.com/tidemark-ai/tidemark/room/search"
 	"github.com/tidemark-ai/tidemark/room/selfcheck"
 	"github.com/tidemark-ai/tidemark/room/snapshots"
@@ -88,7 +89,7 @@ func (a *actors) Session(ctx context.Context, key tidemark.Key, create bool) (*s
 	}
 	probe := a.metrics.Probe()
 	c := session.Config{Key: key, DB: a.db, Blobs: a.blobs, Provider: probe.Provider(a.provider), Agent: ag,
-		Runtime: a.rt, Settings: a.settings, Observe: probe.Observe, Tools: a.tools, Rooms: append([]room.Maker{search.Make}, append(snapshots.Makers(), anatomy.Make, selfcheck.Make, outbound.Make(nil), occasion.Make(false), task.Make(task.Auto), pack.Make, spool.Make, toolset.Make, pager.Make, approvals.Make(a.approvals), episodic.Make)...)}
+		Runtime: a.rt, Settings: a.settings, Observe: probe.Observe, Tools: a.tools, Rooms: append([]room.Maker{search.Make}, append(snapshots.Makers(), anatomy.Make, selfcheck.Make, outbound.Make(nil), occasion.Make(false), task.Make(task.Auto), pack.Make, spool.Make, toolset.Make, pager.Make, approvals.Make(a.approvals), episodic.Make, replay.Make)...)}
 	if a.planning != nil {
 		c.Strategies = a.planning()
 	}

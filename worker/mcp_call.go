@@ -333,7 +333,7 @@ func (t *toolCall) readSession() (map[string]any, error) {
 		return nil, err
 	}
 	out := wireHeard{Messages: []wireSaid{}}
-	entries, err := s.Entries(r.Context(), before, int(limit))
+	entries, err := s.Reader.Entries(r.Context(), before, int(limit))
 	if err != nil {
 		return nil, err
 	}
@@ -363,7 +363,7 @@ func wholeMessage(c *request, id tidemark.EntryID, offset int) (map[string]any, 
 	if err != nil {
 		return nil, err
 	}
-	e, err := s.Entry(c.r.Context(), id)
+	e, err := s.Reader.Entry(c.r.Context(), id)
 	if err != nil {
 		return nil, err
 	}

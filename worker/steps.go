@@ -81,7 +81,7 @@ func writeSteps(ctx context.Context, w io.Writer, s *session.Session, key tidema
 		return err
 	}
 	b := stepper{key: string(key), reported: info.Compactions == 0}
-	for e, err := range s.History(ctx, all) {
+	for e, err := range s.Reader.All(ctx, all) {
 		if err == nil {
 			err = b.add(w, e)
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/tidemark-ai/tidemark/archive"
 	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
+	"github.com/tidemark-ai/tidemark/room/replay"
 	"github.com/tidemark-ai/tidemark/room/spool"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/transcript"
@@ -37,7 +38,7 @@ func export(c *request, s *session.Session, format string, all bool) (any, error
 	c.w.Header().Set("Content-Type", kind)
 	out := bufio.NewWriterSize(c.w, 64<<10)
 	var buf []byte
-	for e, err := range s.History(c.r.Context(), all) {
+	for e, err := range s.Reader.All(c.r.Context(), all) {
 		if err == nil {
 			buf, err = line(buf[:0], e)
 		}
@@ -72,7 +73,7 @@ const (
 // imported is what an import came to.
 type imported struct {
 	Type string `json:"type"` // done
-	session.ImportResult
+	replay.Result
 	BadLines int      `json:"badLines,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
 
@@ -122,14 +123,14 @@ func postImport(c *request) (any, error) {
 		defer unspool(c, kept)
 		log = kept
 	}
-	return replay(c, s, func(m *imported) iter.Seq2[session.Imported, error] { return importReader(c, format)(log, m) })
+	return playLog(c, s, func(m *imported) iter.Seq2[replay.Message, error] { return importReader(c, format)(log, m) })
 }
 
 // lineExtra is what a line of a log may have beside its message.
 const lineExtra = 64 << 10
 
 // importReader returns how the messages of a format are read.
-func importReader(c *request, format string) func(io.Reader, *imported) iter.Seq2[session.Imported, error] {
+func importReader(c *request, format string) func(io.Reader, *imported) iter.Seq2[replay.Message, error] {
 	var lines archive.Limits
 	logs := transcript.Options{MaxMessage: c.MaxMessage}
 	if c.MaxMessage > 0 {
@@ -137,18 +138,18 @@ func importReader(c *request, format string) func(io.Reader, *imported) iter.Seq
 		logs.MaxLine = 2*c.MaxMessage + lineExtra // a result stands there twice
 	}
 	if format == "jsonl" {
-		return func(r io.Reader, m *imported) iter.Seq2[session.Imported, error] {
+		return func(r io.Reader, m *imported) iter.Seq2[replay.Message, error] {
 			return fromArchive(archive.Decode(r, lines), m)
 		}
 	}
-	return func(r io.Reader, m *imported) iter.Seq2[session.Imported, error] {
+	return func(r io.Reader, m *imported) iter.Seq2[replay.Message, error] {
 		return fromTranscript(transcript.Messages(r, logs), m)
 	}
 }
 
 // probeLog reads as much of a log as has a message in it, and gives the whole back to be read. A log
 // without one is an error; behind maxProbe bytes nobody looks any more.
-func probeLog(c *request, body io.Reader, read func(io.Reader, *imported) iter.Seq2[session.Imported, error]) (io.Reader, error) {
+func probeLog(c *request, body io.Reader, read func(io.Reader, *imported) iter.Seq2[replay.Message, error]) (io.Reader, error) {
 	most := int64(maxProbe)
 	if c.MaxSpool > 0 {
 		most = min(spoolProbe, c.MaxSpool)
@@ -225,15 +226,15 @@ func sniff(start []byte) string {
 }
 
 // fromTranscript gives the messages of another tool's log; lines that are none are noted.
-func fromTranscript(items iter.Seq2[transcript.Item, error], m *imported) iter.Seq2[session.Imported, error] {
-	return func(yield func(session.Imported, error) bool) {
+func fromTranscript(items iter.Seq2[transcript.Item, error], m *imported) iter.Seq2[replay.Message, error] {
+	return func(yield func(replay.Message, error) bool) {
 		for it, err := range items {
 			var bad *transcript.LineError
 			if errors.As(err, &bad) {
 				m.warn(err)
 				continue
 			}
-			in := session.Imported{Message: it.Message, At: it.At}
+			in := replay.Message{Message: it.Message, At: it.At}
 			if it.Message.Role == tidemark.Assistant {
 				in.Call = &tidemark.Call{Model: it.Model, Stop: it.Stop, RequestID: it.Request}
 				if it.Usage != nil {
@@ -251,8 +252,8 @@ func fromTranscript(items iter.Seq2[transcript.Item, error], m *imported) iter.S
 }
 
 // fromArchive gives the messages of an archive's lines; lines that are none are noted.
-func fromArchive(lines iter.Seq2[archive.Line, error], m *imported) iter.Seq2[session.Imported, error] {
-	return func(yield func(session.Imported, error) bool) {
+func fromArchive(lines iter.Seq2[archive.Line, error], m *imported) iter.Seq2[replay.Message, error] {
+	return func(yield func(replay.Message, error) bool) {
 		var held error // an error is the end if nothing follows it
 		for l, err := range lines {
 			if held != nil {
@@ -265,7 +266,7 @@ func fromArchive(lines iter.Seq2[archive.Line, error], m *imported) iter.Seq2[se
 				}
 				continue
 			}
-			in := session.Imported{Message: l.Message, At: l.At}
+			in := replay.Message{Message: l.Message, At: l.At}
 			if l.Call != nil {
 				call := *l.Call
 				call.Reported = false // of another context than this one
@@ -277,19 +278,22 @@ func fromArchive(lines iter.Seq2[archive.Line, error], m *imported) iter.Seq2[se
 			}
 		}
 		if held != nil {
-			yield(session.Imported{}, held)
+			yield(replay.Message{}, held)
 		}
 	}
 }
 
-// replay imports messages and answers with what came of it.
-func replay(c *request, s *session.Session, source func(*imported) iter.Seq2[session.Imported, error]) (any, error) {
+// playLog imports messages and answers with what came of it.
+func playLog(c *request, s *session.Session, source func(*imported) iter.Seq2[replay.Message, error]) (any, error) {
 	events := c.streaming()
 	if c.bad != nil {
 		return nil, c.bad
 	}
+	r, err := roomOf[*replay.Room](s, "imports")
+	if err != nil {
+		return nil, err
+	}
 	out := imported{Type: "done"}
-	var err error
 	var progress func(int)
 	var to *stream
 	ctx, cancel := context.WithCancel(c.r.Context())
@@ -307,7 +311,7 @@ func replay(c *request, s *session.Session, source func(*imported) iter.Seq2[ses
 			}
 		}
 	}
-	out.ImportResult, err = s.Import(ctx, source(&out), progress)
+	out.Result, err = r.Import(ctx, source(&out), progress)
 	if out.read == 0 && (err == nil || errors.Is(err, tidemark.ErrInvalid)) {
 		err = noMessage(out)
 	}
@@ -364,5 +368,5 @@ func postRestore(c *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return replay(c, s, func(m *imported) iter.Seq2[session.Imported, error] { return importReader(c, "jsonl")(log, m) })
+	return playLog(c, s, func(m *imported) iter.Seq2[replay.Message, error] { return importReader(c, "jsonl")(log, m) })
 }

@@ -204,9 +204,9 @@ func getLog(c *request) (any, error) {
 	if c.bad != nil {
 		return nil, c.bad
 	}
-	read := s.Entries
+	read := s.Reader.Entries
 	if !messages {
-		read = s.Acts
+		read = s.Reader.Acts
 	}
 	var entries []tidemark.Entry
 	if before != 1 { // nothing stands before the first
@@ -240,7 +240,7 @@ func (c *request) page() (s *session.Session, before int64, limit int, err error
 
 // getEntry shows one entry whole.
 func getEntry(c *request, s *session.Session) (any, error) {
-	e, err := s.Entry(c.r.Context(), tidemark.EntryID(c.r.PathValue("id")))
+	e, err := s.Reader.Entry(c.r.Context(), tidemark.EntryID(c.r.PathValue("id")))
 	if err != nil {
 		return nil, err
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/tidemark-ai/tidemark/cmd/cli"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/recall"
+	"github.com/tidemark-ai/tidemark/room/replay"
 	finder "github.com/tidemark-ai/tidemark/room/search"
-	"github.com/tidemark-ai/tidemark/session"
 )
 
 // recalled is what GET …/recall answers, of one conversation or of several.
@@ -241,7 +241,7 @@ const importTries = 4
 
 // replayed is what came of an import.
 type replayed struct {
-	session.ImportResult
+	replay.Result
 	BadLines int
 	Warnings []string
 }
@@ -280,7 +280,7 @@ func sendOnce(ctx context.Context, m *cli.Main, c *client, path string, read *co
 		if name != "done" {
 			return nil
 		}
-		if err := json.Unmarshal(data, &out.ImportResult); err != nil {
+		if err := json.Unmarshal(data, &out.Result); err != nil {
 			return err
 		}
 		var more struct {
@@ -310,7 +310,7 @@ func playLog(ctx context.Context, m *cli.Main, c *client, path string, in io.Rea
 	if out.Messages == 0 {
 		return cli.Advise(errors.New("no message in this file; is it a Claude Code log?"), "give a log of Claude Code (.jsonl), or an export or archive of Tidemark")
 	}
-	return cli.Either(m, out.ImportResult, func() {
+	return cli.Either(m, out.Result, func() {
 		cli.PrintTable(m.Out, [][]string{
 			{"messages", fmt.Sprint(out.Messages)}, {"entries", fmt.Sprint(out.Entries)}, {"compactions", fmt.Sprint(out.Compactions)},
 			{"archived parts", fmt.Sprint(out.ArchivedParts)}, {"context", cli.Towards(out.ContextTokens, 0, out.Window)},

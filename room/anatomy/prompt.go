@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/room"
 )
@@ -106,7 +107,7 @@ func WriteRequest(w io.Writer, req tidemark.Request) error {
 // hash hashes a request piece by piece: whole it may not fit into memory a second time.
 func (s *Room) hash(ctx context.Context, req tidemark.Request) (string, error) {
 	h := sha256.New()
-	var yields room.Yielder
+	var yields host.Yielder
 	for piece := range pieces(req) {
 		h.Write(piece)
 		if err := yields.Did(ctx, s.Runtime, len(piece)); err != nil {

@@ -96,7 +96,7 @@ func (s *Room) loadGraph(ctx context.Context, log string) (*graph, error) {
 // savedEpisodes reads the rows of a log; upto is 0 where there are none. Each page says up to where the log is in them, so
 // that rows of two saves are never taken for one.
 func (s *Room) savedEpisodes(ctx context.Context, log string) (upto int64, out []episodes.Episode, err error) {
-	var yields room.Yielder
+	var yields host.Yielder
 	for {
 		rows, err := s.DB.Query(ctx, `SELECT l.upto, coalesce(m.record, '') FROM marked_logs l LEFT JOIN marked m ON m.log = l.log AND m.n > ? WHERE l.log = ? ORDER BY m.n LIMIT ?`,
 			len(out), log, savedPage)
@@ -153,9 +153,9 @@ func (s *Room) followLog(ctx context.Context, m *graph) error {
 		return err
 	}
 	n, open := len(m.Episodes()), m.Active()
-	var yields room.Yielder
+	var yields host.Yielder
 	for at := 0; at < len(skeletons); {
-		seqs := room.PageOf(skeletons[at:])
+		seqs := host.PageOf(skeletons[at:])
 		entries, err := s.Log.Payloads(ctx, seqs)
 		if err != nil {
 			return err

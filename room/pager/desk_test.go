@@ -13,6 +13,7 @@ import (
 	"github.com/tidemark-ai/tidemark/host/hosttest"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/room"
+	"github.com/tidemark-ai/tidemark/room/replay"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
@@ -39,13 +40,14 @@ var morning = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 // deskOf opens a conversation that some messages are imported into.
 func deskOf(t *testing.T, db tidemark.DB, key tidemark.Key, set session.Settings, by []compaction.Strategy, messages ...tidemark.Message) *desk {
 	t.Helper()
-	s, err := session.Open(t.Context(), session.Config{Key: key, DB: db, Blobs: tidemarktest.NewBlobs(), Agent: silent{}, Settings: set, Runtime: hosttest.Runtime(t), Strategies: by, Rooms: []room.Maker{Make}})
+	s, err := session.Open(t.Context(), session.Config{Key: key, DB: db, Blobs: tidemarktest.NewBlobs(), Agent: silent{}, Settings: set, Runtime: hosttest.Runtime(t), Strategies: by, Rooms: []room.Maker{Make, replay.Make}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Import(t.Context(), func(yield func(session.Imported, error) bool) {
+	log, _ := session.Room[*replay.Room](s)
+	if _, err := log.Import(t.Context(), func(yield func(replay.Message, error) bool) {
 		for i, m := range messages {
-			if !yield(session.Imported{At: morning.Add(time.Duration(i) * time.Minute), Message: m}, nil) {
+			if !yield(replay.Message{At: morning.Add(time.Duration(i) * time.Minute), Message: m}, nil) {
 				return
 			}
 		}

@@ -123,36 +123,6 @@ func TestCall(t *testing.T) {
 	}
 }
 
-// TestCallReadsBack: a call that names an entry or an episode reads it, and is no search.
-func TestCallReadsBack(t *testing.T) {
-	c := callerOf(deskOf(t, hosttest.DB(t), "agent:main:main", silent{}))
-	var asked []room.Back
-	var fail error
-	c.ReadBack = func(_ context.Context, b room.Back) (tidemark.Block, error) {
-		asked = append(asked, b)
-		return tidemark.ToolResult(b.Call, "read", false), fail
-	}
-	for input, want := range map[string]room.Back{
-		`{"entry":"e1","offset":7}`:              {Call: "c1", Log: c.log, Entry: "e1", Offset: 7},
-		`{"episode":"look"}`:                     {Call: "c1", Log: c.log, Episode: "look"},
-		`{"query":"x","entry":"e","k":1}`:        {Call: "c1", Log: c.log, Entry: "e"},
-		`{"entry":"e","episode":"p","offset":1}`: {Call: "c1", Log: c.log, Entry: "e", Episode: "p", Offset: 1},
-	} {
-		asked, c.searches = nil, nil
-		if got := c.call(input); got != "read" || len(asked) != 1 || asked[0] != want || !slices.Equal(c.searches, []bool{false}) {
-			t.Errorf("%s: %q, asked %+v, searches %v", input, got, asked, c.searches)
-		}
-	}
-	c.call(`{"query":"x"}`)
-	if !slices.Equal(c.searches[1:], []bool{true}) {
-		t.Errorf("a search asks as %v", c.searches)
-	}
-	fail = fmt.Errorf("entry e9: it is not here: %w", tidemark.ErrInvalid)
-	if got := c.call(`{"entry":"e9"}`); got != "refused: entry e9: it is not here" {
-		t.Error(got)
-	}
-}
-
 // TestCallWide: what the agent is asked in the name of a conversation, within the bounds of a call.
 func TestCallWide(t *testing.T) {
 	a := &wide{}

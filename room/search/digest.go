@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/recall"
 	"github.com/tidemark-ai/tidemark/room"
 )
@@ -215,7 +216,7 @@ func (s *Digests) digestParts(ctx context.Context, head int64) ([]recall.DigestP
 		return nil, err
 	}
 	var parts []recall.DigestPart
-	var yields room.Yielder
+	var yields host.Yielder
 	for read := 0; s.last < head && read < digestMessages && len(parts) < digestParts; {
 		rows, err := s.DB.Query(ctx, `SELECT e.seq FROM logs l CROSS JOIN entries e WHERE l.key BETWEEN ? AND ? AND e.log = l.id AND e.kind = 'message' AND e.seq > ? ORDER BY e.seq LIMIT ?`,
 			append(slices.Clone(l.Ends), s.last, digestPage)...)

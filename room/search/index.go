@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/recall"
 	"github.com/tidemark-ai/tidemark/room"
 )
@@ -226,7 +227,7 @@ func (s *Index) Wake(ctx context.Context) error {
 func (s *Index) put(ctx context.Context, entries iter.Seq2[tidemark.Entry, error]) error {
 	const most, mostBytes = 100, 256 << 10
 	var stmts []tidemark.Stmt
-	var yields room.Yielder
+	var yields host.Yielder
 	size, before, falling := 0, int64(0), false
 	flush := func() error {
 		if len(stmts) == 0 {

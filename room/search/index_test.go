@@ -12,6 +12,7 @@ import (
 	"github.com/tidemark-ai/tidemark/archive"
 	"github.com/tidemark-ai/tidemark/host/hosttest"
 	"github.com/tidemark-ai/tidemark/room"
+	"github.com/tidemark-ai/tidemark/room/replay"
 	"github.com/tidemark-ai/tidemark/session"
 	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
@@ -27,7 +28,7 @@ func (silent) Tools(tidemark.Scope) []tidemark.Tool                             
 func opened(t *testing.T, blobs tidemark.Blobs) (*session.Session, *Room) {
 	t.Helper()
 	s, err := session.Open(t.Context(), session.Config{Key: "agent:main:main", DB: hosttest.DB(t), Blobs: blobs, Agent: silent{}, Settings: session.Settings{Window: 1 << 20},
-		Runtime: hosttest.Runtime(t), Rooms: []room.Maker{Make}})
+		Runtime: hosttest.Runtime(t), Rooms: []room.Maker{Make, replay.Make}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,8 +47,9 @@ func TestRestOnce(t *testing.T) {
 		fmt.Fprintf(&text, "row %d of the dump %d\n", i, i*i)
 	}
 	m := tidemark.NewText(tidemark.User, text.String())
-	if _, err := s.Import(t.Context(), func(yield func(session.Imported, error) bool) {
-		yield(session.Imported{At: time.UnixMilli(1), Message: m}, nil)
+	log, _ := session.Room[*replay.Room](s)
+	if _, err := log.Import(t.Context(), func(yield func(replay.Message, error) bool) {
+		yield(replay.Message{At: time.UnixMilli(1), Message: m}, nil)
 	}, nil); err != nil {
 		t.Fatal(err)
 	}

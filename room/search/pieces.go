@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/tidemark-ai/tidemark"
-	"github.com/tidemark-ai/tidemark/archive"
 	"github.com/tidemark-ai/tidemark/host"
+	"github.com/tidemark-ai/tidemark/internal/gz"
 	"github.com/tidemark-ai/tidemark/room"
 )
 
@@ -141,7 +141,7 @@ func (s *Pieces) readPieces(ctx context.Context, id tidemark.EntryID, seq int64,
 	if err != nil {
 		return 0, err
 	}
-	var yields room.Yielder
+	var yields host.Yielder
 	for done < most {
 		stmts, next, err := s.stmts(m, home, id, seq, at)
 		if err == nil {
@@ -151,7 +151,7 @@ func (s *Pieces) readPieces(ctx context.Context, id tidemark.EntryID, seq int64,
 			return done, err
 		}
 		done, at = done+next-at, next
-		if err := yields.Did(ctx, s.Runtime, room.YieldBytes); err != nil { // a piece is as much work as anything
+		if err := yields.Did(ctx, s.Runtime, host.YieldBytes); err != nil { // a piece is as much work as anything
 			return done, err
 		}
 	}
@@ -177,7 +177,7 @@ func (s *Pieces) stmts(m tidemark.Message, home string, id tidemark.EntryID, seq
 
 // stmt puts a text into the index as a piece of a message.
 func (s *Pieces) stmt(home string, seq, at int64, text string) ([]tidemark.Stmt, error) {
-	packed, err := archive.Gzip([]byte(text))
+	packed, err := gz.Zip([]byte(text))
 	return []tidemark.Stmt{{
 		SQL: `INSERT INTO pieces(n, key, seq, at, size, text) SELECT coalesce(max(n), 0) + 1, ?, ?, ?, ?, ? FROM pieces WHERE true ON CONFLICT(seq, at) DO UPDATE SET size = excluded.size, text = excluded.text
 			WHERE excluded.size >= pieces.size`,
@@ -248,7 +248,7 @@ func (s *Pieces) of(ctx context.Context, rows []tidemark.Row) map[int64]piece {
 		if _, ok := out[r.Int(0)]; ok {
 			continue
 		}
-		text, err := archive.Gunzip(&zip, r.Bytes(3), int(r.Int(2)))
+		text, err := gz.Unzip(&zip, r.Bytes(3), int(r.Int(2)))
 		if err != nil {
 			s.Logger.Warn("a piece of a long text is damaged", "session", s.Key, "position", r.Int(0), "at", r.Int(1), "err", err)
 			text = nil

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/memory"
 	"github.com/tidemark-ai/tidemark/recall"
@@ -214,7 +215,7 @@ func (s *Skips) working(ctx context.Context) (memory.Held, error) {
 		if len(rows) < workedPage || ok && b.Over(h) {
 			break
 		}
-		if err := s.Runtime.Sleep(ctx, room.YieldRest); err != nil {
+		if err := s.Runtime.Sleep(ctx, host.YieldRest); err != nil {
 			return h, err
 		}
 	}

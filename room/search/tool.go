@@ -86,7 +86,7 @@ func (s *Room) Call(ctx context.Context, c room.Call) tidemark.Block {
 	case err != nil:
 	case back:
 		var out tidemark.Block
-		if out, err = s.ReadBack(ctx, room.Back{Call: c.ID, Log: c.Log, Entry: in.Entry, Episode: in.Episode, Offset: in.Offset}); err == nil {
+		if out, err = s.readBack(ctx, c, in.Entry, in.Episode, in.Offset); err == nil {
 			return out
 		}
 	default:

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/memory"
@@ -171,7 +172,7 @@ func (s *Room) moments(ctx context.Context, upto int64) ([]memory.Moment, error)
 		if len(rows) < sittingPage {
 			break
 		}
-		if err := s.Runtime.Sleep(ctx, room.YieldRest); err != nil {
+		if err := s.Runtime.Sleep(ctx, host.YieldRest); err != nil {
 			return nil, err
 		}
 	}

@@ -190,7 +190,7 @@ func (im *carrier) flush(ctx context.Context) error {
 	}
 	im.entries += int64(len(im.page))
 	im.page, im.size = nil, 0
-	return im.s.Runtime.Sleep(ctx, room.YieldRest)
+	return im.s.Runtime.Sleep(ctx, host.YieldRest)
 }
 
 // ends notes where snapshots are that end with an entry.

@@ -13,7 +13,6 @@ import (
 	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/clip"
 	"github.com/tidemark-ai/tidemark/internal/json"
-	"github.com/tidemark-ai/tidemark/room"
 	"github.com/tidemark-ai/tidemark/snapshot"
 )
 
@@ -196,7 +195,7 @@ func (s *Merges) fill(ctx context.Context, x *Side, h history, shared int, from 
 	x.Models, x.Tools, x.Files, x.Previews = []string{}, []ToolCount{}, []string{}, []Preview{}
 	calls := map[string]int{}
 	read := 0
-	var yields room.Yielder
+	var yields host.Yielder
 	for from < h.until && read < compareMessages {
 		list, err := s.Log.Next(ctx, h.log, from, h.until, 64)
 		if err != nil {
@@ -206,7 +205,7 @@ func (s *Merges) fill(ctx context.Context, x *Side, h history, shared int, from 
 			break
 		}
 		for at := 0; at < len(list); {
-			seqs := room.PageOf(list[at:])
+			seqs := host.PageOf(list[at:])
 			at += len(seqs)
 			entries, err := s.Log.Payloads(ctx, seqs)
 			if err != nil {

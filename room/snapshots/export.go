@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/internal/json"
 	"github.com/tidemark-ai/tidemark/room"
 	"github.com/tidemark-ai/tidemark/snapshot"
@@ -132,7 +133,7 @@ func (s *Carry) lastEntry(ctx context.Context, log string, seq int64) (tidemark.
 
 // exportLog writes the entries of one log up to a position, some at a time.
 func (s *Carry) exportLog(ctx context.Context, out *snapshot.Writer, log string, to int64) error {
-	var yields room.Yielder
+	var yields host.Yielder
 	for after := int64(0); ; {
 		page, err := s.snaps.Log.Forward(ctx, log, after, to)
 		if err != nil || len(page) == 0 {

@@ -90,13 +90,14 @@ func (a *told) Snapshots(_ context.Context, nodes []snapshot.Node) error {
 // rig is one conversation with the rooms of this package, over the tables of a session as far as they read them.
 type rig struct {
 	*testing.T
-	key    tidemark.Key
-	store  *store
-	clock  *still
-	log    *host.Log
-	room   *Room
-	merges *Merges
-	carry  *Carry
+	room.Held // what the rooms do not use of it is nobody's
+	key       tidemark.Key
+	store     *store
+	clock     *still
+	log       *host.Log
+	room      *Room
+	merges    *Merges
+	carry     *Carry
 
 	agent    any
 	did      []string // what the session was asked for: enter, tell, alarm, warn

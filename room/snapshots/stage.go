@@ -117,7 +117,7 @@ func (s *Carry) clearStaging(ctx context.Context, write func(...tidemark.Stmt) e
 		if err := write(stmts...); err != nil || len(rows) == 0 {
 			return err
 		}
-		if err := s.Runtime.Sleep(ctx, room.YieldRest); err != nil {
+		if err := s.Runtime.Sleep(ctx, host.YieldRest); err != nil {
 			return err
 		}
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/host"
-	"github.com/tidemark-ai/tidemark/room"
 )
 
 // left puts the first entries of an archive into a store as an import left them that broke off, and more behind them.
@@ -140,7 +139,7 @@ func TestImportForgets(t *testing.T) {
 	if got := x.lines(`SELECT (SELECT kind FROM due WHERE key = ?) || ' ' || count(*) FROM entries WHERE kind = 'message' LIMIT 1`, string(there)); got != "other 2" {
 		t.Errorf("what is due still, and messages: %s", got)
 	}
-	if want := []time.Duration{room.YieldRest, room.YieldRest, room.YieldRest}; !slices.Equal(x.clock.slept, want) {
+	if want := []time.Duration{host.YieldRest, host.YieldRest, host.YieldRest}; !slices.Equal(x.clock.slept, want) {
 		t.Errorf("others had a turn %v", x.clock.slept)
 	}
 	if x.carry.Wakes() != "import" {

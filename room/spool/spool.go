@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tidemark-ai/tidemark"
+	"github.com/tidemark-ai/tidemark/host"
 	"github.com/tidemark-ai/tidemark/room"
 )
 
@@ -57,7 +58,7 @@ type Spool struct {
 	id     string
 	size   int64
 	pos    int64
-	yields room.Yielder
+	yields host.Yielder
 
 	number int64  // of the row that is in chunk, from 0; -1 for none
 	chunk  []byte // is read many times over by a reader of lines

@@ -240,7 +240,7 @@ func (x *talk) amended(c *act) error {
 		return nil // it was amended again
 	}
 	ctx := x.w.t.Context()
-	logs, err := x.s.Logs(ctx)
+	logs, err := x.s.Reader.Logs(ctx)
 	if err != nil {
 		return err
 	}

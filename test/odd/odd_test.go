@@ -251,7 +251,7 @@ func (x *talk) last(r *rand.Rand) error {
 		return fmt.Errorf("at the end: %w", err)
 	}
 	at, times := 0, map[tidemark.Hash]int{}
-	for e, err := range x.s.History(x.w.t.Context(), true) {
+	for e, err := range x.s.Reader.All(x.w.t.Context(), true) {
 		if err != nil {
 			return fmt.Errorf("read the log: %w", err)
 		}

@@ -3,14 +3,34 @@ package session
 import (
 	"context"
 	"fmt"
-	"strings"
+	"time"
 
 	"github.com/tidemark-ai/tidemark"
 	"github.com/tidemark-ai/tidemark/compaction"
+	"github.com/tidemark-ai/tidemark/history"
+	"github.com/tidemark-ai/tidemark/lineage"
 	"github.com/tidemark-ai/tidemark/paging"
+	"github.com/tidemark-ai/tidemark/parts"
 	"github.com/tidemark-ai/tidemark/recall"
 	"github.com/tidemark-ai/tidemark/room"
 )
+
+// reading is what the session reads with.
+type reading struct {
+	lineage lineage.Lineage // what the session continues, as a branch
+	parts   parts.Keeper    // the archives of its logs
+	Reader  *history.Reader // of what was said
+}
+
+// readerOf is what reads the history of a session.
+func readerOf(s *Session) *history.Reader {
+	return &history.Reader{Key: s.Key, Log: s.log, Blocks: &s.blocks, Lineage: &s.lineage, Runtime: s.Runtime, Admit: s.Admit,
+		ViewBytes: func() int64 { return s.settings().ViewBytes }, Zone: func() *time.Location { return s.settings().Zone },
+		Current: func(ctx context.Context) (string, error) {
+			h, err := s.head(ctx)
+			return h.Log, err
+		}}
+}
 
 // What a turn may read of what was said, as it is shown to a model.
 const (
@@ -18,7 +38,6 @@ const (
 	toolRecalls = 8
 	// What a turn reads in all, entries included: about 50,000 tokens, and the last answer.
 	toolBytes = 200_000
-	maxID     = 100           // bytes of an entry's id, so that no other text is told back
 	toolPage  = room.ToolPage // bytes of an entry; what a call that is not done yet is taken to give
 )
 
@@ -54,36 +73,6 @@ func (s *Session) mayRecall(ctx context.Context, r *run, c call, entry bool) err
 	return fmt.Errorf("%w, which is the most: answer from what was found, or say that it was not: %w", err, tidemark.ErrInvalid)
 }
 
-// readBack answers a call that names what it wants to read again: an entry, a block of one, what a conversation that it
-// delegated to said, or an episode.
-func (s *Session) readBack(ctx context.Context, b room.Back) (_ tidemark.Block, err error) {
-	var text string
-	far, ok := room.Find[room.Reader](s.rooms)
-	switch id, block := compaction.ReadHandle(b.Entry); {
-	case b.Entry == "":
-		text, err = s.rooms.ReadEpisode(ctx, b.Log, b.Episode, b.Offset)
-	case ok && strings.HasPrefix(b.Entry, "agent:"):
-		text, err = far.Read(ctx, b.Entry, b.Offset)
-	case len(b.Entry) > maxID:
-		err = fmt.Errorf("entry %.40q…: an id has at most %d bytes: %w", b.Entry, maxID, tidemark.ErrInvalid)
-	case block < 0:
-		text, err = s.ReadEntry(ctx, id, b.Offset)
-	default:
-		return s.readBlock(ctx, b.Call, id, block, b.Offset)
-	}
-	return tidemark.ToolResult(b.Call, text, false), err
-}
-
-// stored reads messages of entries as a search does.
-func (s *Session) stored(entries []tidemark.Entry) ([]room.Stored, error) {
-	list, err := s.blocks.Stored(entries)
-	out := make([]room.Stored, len(list))
-	for i, m := range list {
-		out[i] = room.Stored(m)
-	}
-	return out, err
-}
-
 // Who recalled something.
 const (
 	ByModel  = room.ByModel
@@ -100,4 +89,52 @@ func (s *Session) noteRecall(ctx context.Context, by string, v recall.Verdict, f
 	if r, ok := room.Find[room.Recaller](s.rooms); ok {
 		r.Recalled(ctx, by, v, first)
 	}
+}
+
+// Undo lifts an overlay: what it replaced is visible again. Only between turns. changed is false for one that is
+// lifted already: nothing is logged then.
+func (s *Session) Undo(ctx context.Context, overlay tidemark.EntryID) (changed bool, err error) {
+	h, err := s.head(ctx)
+	if err != nil {
+		return false, err
+	}
+	e, err := s.log.Entry(ctx, overlay)
+	if err != nil {
+		return false, err
+	}
+	ours, err := s.lineage.OfHistory(ctx, h.Log, e)
+	if err != nil {
+		return false, err
+	}
+	if !ours || e.Kind != tidemark.KindOverlay {
+		return false, fmt.Errorf("overlay %s of this session: %w", overlay, tidemark.ErrNotFound)
+	}
+	marks, err := s.lineage.Overlays(ctx, h.Log, e.Seq-1)
+	if err != nil {
+		return false, err
+	}
+	rows := history.Rows(marks)
+	if compaction.Lifted(rows)[overlay] {
+		return false, nil
+	}
+	o := tidemark.Overlay{By: []string{"person"}, Lifts: []tidemark.EntryID{overlay}, Reason: "undo"}
+	_, stmts, err := s.overlayStmts(h.Log, tidemark.FromPerson, o)
+	if err != nil {
+		return false, err
+	}
+	idle := tidemark.Stmt{SQL: `UPDATE heads SET prompt = '' WHERE key = ? AND NOT EXISTS (SELECT 1 FROM runs WHERE key = ? AND state IN ('calling', 'tools'))`,
+		Args: []any{string(s.Key), string(s.Key)}, Want: 1}
+	stmts = append(stmts, idle, tidemark.Stmt{SQL: `UPDATE plans SET state = 'dropped' WHERE key = ? AND state = 'open'`, Args: []any{string(s.Key)}})
+	if len(rows[0].Overlay.Lifts) > 0 { // it was a lift itself
+		again, err := s.rereadStmts(ctx, h.Log)
+		if err != nil {
+			return false, err
+		}
+		stmts = append(stmts, again...)
+	}
+	if err := s.DB.Tx(ctx, stmts); err != nil {
+		return false, fmt.Errorf("undo overlay %s: %w", overlay, err)
+	}
+	s.setAlarm(ctx)
+	return true, nil
 }
