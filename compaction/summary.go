@@ -56,8 +56,8 @@ func cover(v View, b Budget) (covered []bool, ok bool) {
 	keep, tail := b.verbatim(v), tidemark.Tokens(0)
 	room := v.estimated(max(b.Limit()-v.Fixed, 0)) - b.allowance()
 	stays := held(v.Items, legal, nil)
-	for i, unanswered := range whole(v, b) {
-		if unanswered {
+	for i, whole := range whole(v, b) {
+		if whole {
 			room -= v.Items[i].Tokens
 			stays[i] = true
 		}

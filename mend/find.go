@@ -159,7 +159,7 @@ func (s *search) find() (Verdict, []int, error) {
 		return Size, nil, err
 	}
 	found, err := s.needed(named, n)
-	if err != nil || !s.asked(found) {
+	if err != nil || !s.leavesSaid(named, found) {
 		return Unknown, nil, err
 	}
 	if found, err = s.older(named, found); err != nil && !errors.Is(err, errSpent) {
@@ -168,18 +168,20 @@ func (s *search) find() (Verdict, []int, error) {
 	return s.proven(found)
 }
 
-// asked reports whether something that was just said is still there without what was found, or the API named it.
-func (s *search) asked(found []int) bool {
-	said, left := 0, 0
+// leavesSaid reports whether something that was just said is still there without what was named and found, or the API named all
+// of it that is not.
+func (s *search) leavesSaid(named, found []int) bool {
+	left, unnamed := false, false
 	for i, p := range s.parts {
-		if p.Said {
-			said++
-			if !slices.Contains(found, i) || slices.Contains(s.vague, i) {
-				left++
-			}
+		switch out := slices.Contains(found, i); {
+		case !p.Said:
+		case !out:
+			left = left || !slices.Contains(named, i)
+		case !slices.Contains(s.vague, i):
+			unnamed = true
 		}
 	}
-	return said == 0 || left > 0
+	return left || !unnamed
 }
 
 // arrange has the parts stand first of which one was named.
@@ -201,7 +203,7 @@ func (s *search) arrange(named []int) {
 // proven is what was found, with those of the places that were named without which the request is refused. Where it is refused
 // no more as it is, nothing was.
 func (s *search) proven(found []int) (Verdict, []int, error) {
-	if a, err := s.ask(nil); err != nil && !errors.Is(err, errSpent) || a.Taken { // for the third time
+	if a, err := s.ask(nil); err != nil && !errors.Is(err, errSpent) || a.Taken { // once more, at the end
 		return Passed, nil, err
 	}
 	places := s.places

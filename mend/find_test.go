@@ -140,6 +140,28 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// TestSaidIsLeft: of several messages that were just said those that are refused are found while another is left; all of them are
+// only where the API named each.
+func TestSaidIsLeft(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		guilty []int
+		named  []int // exactly
+		want   Verdict
+	}{
+		{"one of three", []int{8}, nil, Found}, {"two of three", []int{7, 8}, nil, Found}, {"all of them", []int{7, 8, 9}, nil, Unknown},
+		{"the last is left, and another was named", []int{7, 8}, []int{7}, Found}, {"none is left, of which one was named", []int{7, 8, 9}, []int{7}, Unknown},
+	} {
+		a := before(10, c.guilty...)
+		a.parts[7].Said, a.parts[8].Said = true, true
+		v, found, err := Find(a.parts, Answer{Named: c.named}, a.ask)
+		slices.Sort(found)
+		if v != c.want || err != nil || v == Found && !slices.Equal(found, c.guilty) {
+			t.Errorf("%s: %v %v, %v", c.name, v, found, err)
+		}
+	}
+}
+
 // TestOlderMedia: where an API takes so many pictures, the oldest leave, and what is new stays; a new one that is refused itself
 // does not.
 func TestOlderMedia(t *testing.T) {

@@ -68,7 +68,7 @@ func (k *Keeper) List(ctx context.Context, log string) ([]Part, error) {
 			}
 			out = slices.DeleteFunc(out, func(p Part) bool { return p.Last > upto })
 		}
-		own, err := k.of(ctx, b.Log)
+		own, err := k.Of(ctx, b.Log)
 		if err != nil {
 			return nil, err
 		}
@@ -77,8 +77,8 @@ func (k *Keeper) List(ctx context.Context, log string) ([]Part, error) {
 	return out, nil
 }
 
-// of returns the parts of one log. One that was only begun is none.
-func (k *Keeper) of(ctx context.Context, log string) ([]Part, error) {
+// Of returns the parts of one log, without those of what it continues. One that was only begun is none.
+func (k *Keeper) Of(ctx context.Context, log string) ([]Part, error) {
 	rows, err := k.DB.Query(ctx, `SELECT last, info FROM parts WHERE log = ? AND info <> '' ORDER BY first LIMIT 10000`, log)
 	if err != nil {
 		return nil, fmt.Errorf("read parts of %s: %w", log, err)

@@ -166,7 +166,7 @@ func TestRoles(t *testing.T) {
 		{"Developer instruction is not enabled for models/gemma-3-27b-it", folded, []string{was, folded, folded}},
 		{"After the optional system message, conversation roles must alternate user/assistant", behind, []string{was, behind, behind}},
 		{"Conversation roles must alternate user/assistant/user/assistant/...", both, []string{was, behind, both, both}},
-		{"who are you", folded, []string{was, folded, folded}},
+		{"who are you", folded, []string{was, folded, was, folded}}, // asked once more before it is kept
 		{"your words are odd", "", []string{was, folded, was, folded}},
 	} {
 		var sent []string
@@ -263,5 +263,49 @@ func TestNoTools(t *testing.T) {
 		if want := []string{"gemma2", "gemma0", "large2", "gemma0"}; !slices.Equal(sent, want) {
 			t.Errorf("%s: sent %q, want %q", says, sent, want)
 		}
+	}
+}
+
+// TestRolesAfterAFluke: one refusal of a model's first request says nothing of system messages, and what is known of a model is
+// not that of another whose name begins alike.
+func TestRolesAfterAFluke(t *testing.T) {
+	t.Parallel()
+	api := tidemarktest.NewAPI(t)
+	o := &OpenAI{BaseURL: api.URL + "/v1", Transport: http.DefaultTransport, MaxTokens: 100}
+	api.Push(tidemarktest.Step{Status: 400, Message: "Provider returned error"})
+	for _, model := range []string{"m", "m", "m system", "m reply", "m any tool"} {
+		req := tidemark.Request{Model: model, System: "Be short.", Messages: []tidemark.Message{tidemark.NewText(tidemark.User, "hi")}}
+		if _, err := tidemark.Complete(t.Context(), o, req); err != nil {
+			t.Error(err)
+		}
+		if calls := api.Calls(); calls[len(calls)-1].System != "Be short." {
+			t.Errorf("%s: its system prompt is %q", model, calls[len(calls)-1].System)
+		}
+	}
+}
+
+// TestTwoQuirks: a server that knows neither stream_options nor a system message is sent neither from then on; of what did not
+// help nothing is kept.
+func TestTwoQuirks(t *testing.T) {
+	t.Parallel()
+	api := tidemarktest.NewAPI(t)
+	o := &OpenAI{BaseURL: api.URL + "/v1", Transport: http.DefaultTransport}
+	req := tidemark.Request{Model: "m", System: "Be short.", Messages: []tidemark.Message{tidemark.NewText(tidemark.User, "hi")}}
+	api.Push(tidemarktest.Step{Status: 400, Message: "Unrecognized request argument supplied: stream_options"}, tidemarktest.Step{Status: 400, Message: "System role not supported"})
+	for range 2 {
+		if _, err := tidemark.Complete(t.Context(), o, req); err != nil {
+			t.Fatal(err)
+		}
+	}
+	last := api.Calls()[len(api.Calls())-1]
+	if len(api.Calls()) != 4 || last.System != "" || strings.Contains(string(last.Body), "stream_options") {
+		t.Errorf("%d calls, the last %s", len(api.Calls()), last.Body)
+	}
+	req.Model = "n"
+	for range 3 {
+		api.Push(tidemarktest.Step{Status: 400, Message: "Conversation roles must alternate"})
+	}
+	if _, err := tidemark.Complete(t.Context(), o, req); err == nil || o.bounds.lacks("n", quirkSystem) || o.bounds.lacks("n", quirkAlternate) {
+		t.Errorf("%v: what did not help is kept", err)
 	}
 }

@@ -49,12 +49,12 @@ const maxChatTools = 128
 // valid is what chat completions take of a request.
 func (o *OpenAI) valid(req tidemark.Request) *sending {
 	r := chatRules(chatID)
-	r.tools.none = o.bounds.says(or(req.Model, o.Model), quirkTools) == quirkRefused
+	r.tools.none = o.bounds.lacks(or(req.Model, o.Model), quirkTools)
 	if o.official() {
 		r.system = true // many servers know a system message only as the first
 		r.tools.most = maxChatTools
 		r.tools.long = 1024 // "Invalid 'tools[0].function.description': string too long. Expected a string with maximum length 1024"
-	} else if n := o.bounds.tools(or(req.Model, o.Model)); n > 0 { // another one may stand before it
+	} else if n := int(o.bounds.known(or(req.Model, o.Model), mostTools)); n > 0 { // another one may stand before it
 		r.tools.most = n
 	}
 	if u, err := url.Parse(o.BaseURL); err == nil && strings.HasSuffix(u.Hostname(), "mistral.ai") {

@@ -78,27 +78,39 @@ var boundTexts = [...]string{
 	"`max_tokens` must be less than or equal to `([\\d,]+)`",           // Groq
 }
 
-// bounds are how many tokens models answer at most, by their names, as a refusal said.
+// bounds are what models take, as refusals said: how many tokens they answer with at most, how many tools they have, and what
+// they do not know. They are kept while the process runs, and for all conversations.
 type bounds struct{ said sync.Map }
 
+// fact names what is known of a model.
+type fact struct{ model, of string }
+
+// known is a number that was said of a model, 0 for none.
+func (b *bounds) known(model, of string) int64 {
+	n, _ := b.said.Load(fact{model, of})
+	known, _ := n.(int64)
+	return known
+}
+
+func (b *bounds) keep(model, of string, n int64) { b.said.Store(fact{model, of}, n) }
+
+// What is known of a model beside its quirks.
+const (
+	mostReply = "reply" // tokens
+	mostTools = "tools"
+)
+
 // within is the bound on a reply of a model, 0 for none.
-func (b *bounds) within(model string, bound tidemark.Tokens) tidemark.Tokens {
-	if n, ok := b.said.Load(model); ok && bound > n.(tidemark.Tokens) {
-		return n.(tidemark.Tokens)
+func (b *bounds) within(model string, most tidemark.Tokens) tidemark.Tokens {
+	if n := tidemark.Tokens(b.known(model, mostReply)); n > 0 && most > n {
+		return n
 	}
-	return bound
+	return most
 }
 
 // toolsText is what OpenAI says where a request has more tools than it takes: "Invalid 'tools': array too long. Expected an array
 // with maximum length 128, but got an array with length 150 instead."
 const toolsText = `'tools': array too long\. expected an array with maximum length (\d+)`
-
-// tools is how many tools an endpoint takes with a model, as a refusal said, 0 for none known.
-func (b *bounds) tools(model string) int {
-	n, _ := b.said.Load(model + " tools")
-	most, _ := n.(tidemark.Tokens)
-	return int(most)
-}
 
 // learnTools reports whether an error says that an endpoint takes fewer tools than it was sent, and keeps that.
 func (b *bounds) learnTools(model string, err error) bool {
@@ -106,11 +118,11 @@ func (b *bounds) learnTools(model string, err error) bool {
 	if !errors.As(err, &api) || api.Class != tidemark.ClassBadRequest {
 		return false
 	}
-	n := numberAt(toolsText, strings.ToLower(api.Message))
-	if known := b.tools(model); n == 0 || known > 0 && int(n) >= known {
+	n := int64(numberAt(toolsText, strings.ToLower(api.Message)))
+	if known := b.known(model, mostTools); n == 0 || known > 0 && n >= known {
 		return false
 	}
-	b.said.Store(model+" tools", n)
+	b.keep(model, mostTools, n)
 	return true
 }
 
@@ -122,7 +134,7 @@ func (b *bounds) learn(model string, asked tidemark.Tokens, err error) bool {
 	}
 	for _, text := range boundTexts {
 		if n := numberAt(text, strings.ToLower(api.Message)); n > 0 && n < asked {
-			b.said.Store(model, n)
+			b.keep(model, mostReply, int64(n))
 			return true
 		}
 	}

@@ -3,7 +3,6 @@ package provider
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"iter"
 	"net/http"
 	"net/url"
@@ -50,9 +49,10 @@ var _ tidemark.Provider = (*OpenAI)(nil)
 // thought is a reply of thinking, one with nothing at all an error of [tidemark.ClassNetwork].
 func (o *OpenAI) Stream(ctx context.Context, req tidemark.Request) iter.Seq2[tidemark.Delta, error] {
 	return func(yield func(tidemark.Delta, error) bool) {
-		ans, fit, places, err := o.send(ctx, req)
-		if err != nil {
-			yield(tidemark.Delta{}, fit.explained(err, places.find(fit)))
+		r := o.send(ctx, req)
+		ans, fit := r.ans, r.fit
+		if r.err != nil {
+			yield(tidemark.Delta{}, fit.explained(r.err, r.places.find(fit)))
 			return
 		}
 		defer ans.end()
@@ -66,50 +66,6 @@ func (o *OpenAI) Stream(ctx context.Context, req tidemark.Request) iter.Seq2[tid
 		}
 		readStream(ans, dec, yield)
 	}
-}
-
-// send makes a request, and again as the endpoint says that it wants it.
-func (o *OpenAI) send(ctx context.Context, req tidemark.Request) (ans *answer, fit *sending, places chatPlaces, err error) {
-	model := or(req.Model, o.Model)
-	usage := true
-	call := func() {
-		var body []byte
-		fit = o.valid(req)
-		body, places = o.encode(fit.Request, usage)
-		ans, err = o.call().do(ctx, body)
-	}
-	for call(); o.bounds.learnTools(model, err) || o.bounds.learnQuirk(model, err); {
-		call()
-	}
-	if req.System != "" && oddMessages(err) && o.bounds.says(model, quirkSystem) == quirkUnknown { // there are many words for that
-		refused, was, at := err, fit, places
-		o.bounds.set(model, quirkSystem, quirkRefused)
-		if call(); err != nil {
-			o.bounds.set(model, quirkSystem, quirkUnknown)
-			err, fit, places = refused, was, at
-		}
-	}
-	usage = !refusesUsage(err)
-	if o.bounds.learn(model, o.bound(req), err) || !usage {
-		call()
-	}
-	if err == nil && req.System != "" && o.bounds.says(model, quirkSystem) == quirkUnknown {
-		o.bounds.set(model, quirkSystem, quirkTaken)
-	}
-	return ans, fit, places, err
-}
-
-// oddMessages reports a refusal that may be for the role of a message.
-func oddMessages(err error) bool {
-	var api *tidemark.APIError
-	return errors.As(err, &api) && api.Class == tidemark.ClassBadRequest && (api.Param == "" || strings.HasPrefix(api.Param, "messages")) && !refusesUsage(err)
-}
-
-// refusesUsage reports whether an endpoint does not know stream_options, which only asks for
-// figures.
-func refusesUsage(err error) bool {
-	var api *tidemark.APIError
-	return errors.As(err, &api) && api.Class == tidemark.ClassBadRequest && strings.Contains(api.Message, "stream_options")
 }
 
 func (o *OpenAI) call() call {
@@ -136,10 +92,10 @@ func (o *OpenAI) encode(req tidemark.Request, usage bool) ([]byte, chatPlaces) {
 	b = appendFunctions(b, req.Tools)
 	b = append(b, `,"messages":[`...)
 	model := or(req.Model, o.Model)
-	w := chatWriter{buf: b, bounded: o.official(), alternate: o.bounds.says(model, quirkAlternate) == quirkRefused}
+	w := chatWriter{buf: b, bounded: o.official(), alternate: o.bounds.lacks(model, quirkAlternate)}
 	switch {
 	case req.System == "":
-	case o.bounds.says(model, quirkSystem) == quirkRefused:
+	case o.bounds.lacks(model, quirkSystem):
 		w.lead = req.System
 	default:
 		w.text("system", req.System)

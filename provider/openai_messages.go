@@ -49,7 +49,7 @@ func (p chatPlaces) find(s *sending) func(refusedPlace) spot {
 		case k < 0 && len(from)+len(own.calls) == 1:
 			from, k = append(from, own.calls...), 0
 		case k < 0 && len(from) > 0: // the message as a whole
-			if m := from[0]; m.message < len(s.from) && m.block < len(s.from[m.message]) {
+			if m := from[len(from)-1]; m.message < len(s.from) && m.block < len(s.from[m.message]) {
 				return spot{s.from[m.message][m.block].message, -1, -1}
 			}
 			return nowhere
@@ -57,7 +57,7 @@ func (p chatPlaces) find(s *sending) func(refusedPlace) spot {
 			return nowhere
 		}
 		inner := from[k].inner
-		if from[k].message >= len(s.from) || from[k].block >= len(s.from[from[k].message]) {
+		if from[k] == nowhere || from[k].message >= len(s.from) || from[k].block >= len(s.from[from[k].message]) {
 			return nowhere
 		}
 		out := s.from[from[k].message][from[k].block]
@@ -185,7 +185,7 @@ func (w *chatWriter) assistant(m tidemark.Message) {
 func (w *chatWriter) user(m tidemark.Message) {
 	var rest []chatPart
 	if w.lead != "" {
-		rest, w.lead = []chatPart{{text: w.lead, at: spot{w.message, 0, -1}}}, ""
+		rest, w.lead = []chatPart{{text: w.lead, at: nowhere}}, ""
 	}
 	for k, b := range m.Content {
 		at := spot{w.message, k, -1}

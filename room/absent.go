@@ -25,7 +25,7 @@ func (l *List) Gate() Gate {
 	return NoGate{}
 }
 
-// Skipper is the room that may leave turns out of what is found, and Leaver that which does.
+// Skipper is the room that may leave turns out of what is found.
 func (l *List) Skipper() Skipper {
 	if k, ok := Find[Skipper](*l); ok {
 		return k
@@ -33,7 +33,7 @@ func (l *List) Skipper() Skipper {
 	return KeepsAll{}
 }
 
-// Leaver see Skipper.
+// Leaver is the room that says which turns were left out.
 func (l *List) Leaver() Leaver {
 	if k, ok := Find[Leaver](*l); ok {
 		return k

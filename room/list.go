@@ -13,7 +13,8 @@ import (
 )
 
 // List is the rooms of a conversation. Each of its methods asks those that can answer, by type assertion; without one it
-// says what is so where there is none. They are of a pointer: a port that a room is given asks those that are made later, too.
+// says what is so where there is none. The receiver is a pointer, so that a method which is bound while rooms are made sees those
+// that are made later.
 type List []any
 
 // Find returns the first room that is of a type, or has what an interface says.
@@ -101,7 +102,7 @@ func (l *List) Report(ctx context.Context, kind string, raw []byte) error {
 	return nil // of a room that is not there any more
 }
 
-// ToldStmts are what rooms write with the end of a report, and Told lets them know of it.
+// ToldStmts are what rooms write with the end of a report.
 func (l *List) ToldStmts() (stmts []tidemark.Stmt) {
 	for _, t := range all[Informer](*l) {
 		stmts = append(stmts, t.ToldStmts()...)
@@ -109,7 +110,7 @@ func (l *List) ToldStmts() (stmts []tidemark.Stmt) {
 	return stmts
 }
 
-// Told see ToldStmts.
+// Told lets rooms know that the agent has what they reported.
 func (l *List) Told(ctx context.Context) {
 	for _, t := range all[Informer](*l) {
 		t.Told(ctx)

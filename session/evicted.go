@@ -100,9 +100,12 @@ func (s *Session) readEvicted(ctx context.Context, kind, data string) (*summary.
 		p.Known = s.known(v)
 		err := s.writer.Condense(ctx, p, chunks[0])
 		if err != nil && ctx.Err() != nil {
-			return p, err
+			if s.life.Err() != nil || len(p.Facts)+len(p.Refused) == 0 {
+				return p, err
+			}
+			ctx = s.life // it took too long, and would again: what was read of it is kept
 		}
-		if summary.Passing(err) {
+		if summary.Passing(err) && len(p.Facts)+len(p.Refused) == 0 {
 			return p, errors.Join(err, s.DB.Tx(ctx, []tidemark.Stmt{s.addUsage(p.Usage)}))
 		}
 		if err != nil { // what no model can read is passed over; it stays in the archive
@@ -238,16 +241,17 @@ func (s *Session) extractLater(ctx context.Context, old string) error {
 		return err
 	}
 	p, err := s.extraction(ctx, v)
+	next := s.undueStmt(dueExtract + old)
 	if err != nil {
-		return errors.Join(err, s.DB.Tx(ctx, []tidemark.Stmt{s.dueStmt(dueExtract+old, s.Runtime.Now().Add(cooldowns[len(cooldowns)-1]), old)}))
+		next = s.dueStmt(dueExtract+old, s.Runtime.Now().Add(cooldowns[len(cooldowns)-1]), old)
 	}
-	stmts := []tidemark.Stmt{s.undueStmt(dueExtract + old)}
-	for _, f := range p.Facts {
+	stmts := []tidemark.Stmt{next, s.addUsage(p.Usage)}
+	for _, f := range p.Facts { // kept once, however often they are found
 		stmts = append(stmts, s.outboxStmt("facts:"+f.ID, outFacts, f))
 	}
-	if err := s.DB.Tx(ctx, append(stmts, s.addUsage(p.Usage))); err != nil {
-		return fmt.Errorf("store memories: %w", err)
+	if e := s.DB.Tx(ctx, stmts); e != nil {
+		return errors.Join(err, fmt.Errorf("store memories: %w", e))
 	}
 	s.report(ctx)
-	return nil
+	return err
 }

@@ -111,7 +111,9 @@ func (s *Session) park(ctx context.Context, r *run, calls []call) error {
 	if err != nil {
 		return fmt.Errorf("ask the owner: %w", err)
 	}
-	asking.Then()
+	if asking.Then != nil {
+		asking.Then()
+	}
 	s.rooms.Teller().Dispatch()
 	return errParked
 }

@@ -75,8 +75,11 @@ func (s *Session) Post(ctx context.Context, in Input) (Receipt, error) {
 		r.State = "done"
 		write = func(ctx context.Context, stmts []tidemark.Stmt) error { return s.stop(ctx, in, stmts) }
 	}
-	word, text, _ := strings.Cut(in.Text, " ")
-	if c := s.rooms.Commander(word); c != nil && in.Kind == InputAsk { // nor is this for behind what waits for it
+	word, text := "", ""
+	if in.Kind == InputAsk {
+		word, text, _ = strings.Cut(in.Text, " ")
+	}
+	if c := s.rooms.Commander(word); c != nil { // nor is this for behind what waits for it
 		write = func(ctx context.Context, stmts []tidemark.Stmt) (err error) {
 			state, err := s.commandRoom(ctx, c, in, word, text, stmts)
 			r.State = cmp.Or(state, r.State)

@@ -29,7 +29,7 @@ func (s *Session) lend(ctx context.Context, work func(room.Held) error) error {
 		s.release(r.ID)
 	}
 	if errors.Is(err, tidemark.ErrConflict) {
-		return fmt.Errorf("import into %s: a turn is in work; try again when it has ended: %w", s.Key, tidemark.ErrBusy)
+		return fmt.Errorf("%s: a turn is in work; try again when it has ended: %w", s.Key, tidemark.ErrBusy)
 	}
 	if err != nil {
 		return err
@@ -37,14 +37,16 @@ func (s *Session) lend(ctx context.Context, work func(room.Held) error) error {
 	s.setAlarm(ctx)
 	defer s.kick() // what was said meanwhile waits
 	defer s.release(r.ID)
-	if err := work(&held{s: s, r: r}); err != nil {
+	if err := work(&held{s: s, r: r}); err != nil && r.State == stateDone { // it has moved, and is no failure
+		return err
+	} else if err != nil {
 		return errors.Join(err, s.step(s.life, r, stateFailed, s.endStmts(outboxRetry)...))
 	}
 	if r.State == stateDone { // it has moved
 		return nil
 	}
 	if err := s.step(ctx, r, stateDone, s.endStmts(outboxRetry)...); err != nil {
-		return fmt.Errorf("end import: %w", err)
+		return fmt.Errorf("end the work on %s: %w", s.Key, err)
 	}
 	s.rooms.Closed(ctx)
 	s.report(ctx)

@@ -202,9 +202,8 @@ func (p *probe) send(ctx context.Context, v View, req tidemark.Request) (mend.An
 	}
 }
 
-// taken makes a request and hangs up when the answer begins. The error is nil for one that begins; else that of the provider, or
-// ErrInvalid for messages that cannot be sent.
-// A whole one is listened to to its end.
+// taken makes a request and hangs up when the answer begins, unless the whole of it is asked for. The error is nil for one that
+// begins; else that of the provider, or ErrInvalid for messages that cannot be sent.
 func (s *Session) taken(ctx context.Context, req tidemark.Request, whole bool) error {
 	if err := tidemark.Check(req.Messages); err != nil {
 		return fmt.Errorf("the view cannot be sent: %w: %w", err, tidemark.ErrInvalid)

@@ -45,7 +45,7 @@ func (s *Session) beginAt(i tidemark.SessionInfo, from room.Place) []tidemark.St
 
 // counts is what stands in a log itself.
 func (s *Session) counts(ctx context.Context, log string) (room.Counts, error) {
-	archived, err := s.parts.List(ctx, log)
+	archived, err := s.parts.Of(ctx, log)
 	if err != nil {
 		return room.Counts{}, err
 	}

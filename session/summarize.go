@@ -136,10 +136,11 @@ func (s *Session) summaryBudget(v View) tidemark.Tokens {
 // the compaction off, with what is finished kept, unless the next call would not fit.
 func (s *Session) summarizeChunk(ctx context.Context, r *run, v View, p *plan, items []compaction.Item, hard bool) error {
 	p.Known, p.Again = s.known(v), p.Reason == string(fitAgain)
+	refused := len(p.Refused)
 	err := s.writer.Condense(ctx, &p.Draft, items)
 	switch {
-	case err == nil && p.Refused > 0:
-		p.Tier, p.Why = worse(p.Tier, tierPartial), fmt.Sprintf("the model that writes summaries refused %d message(s)", p.Refused)
+	case err == nil && len(p.Refused) > refused:
+		p.Tier, p.Why = worse(p.Tier, tierPartial), fmt.Sprintf("the model that writes summaries refused %d message(s)", len(p.Refused))
 	case err == nil:
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
@@ -149,10 +150,10 @@ func (s *Session) summarizeChunk(ctx context.Context, r *run, v View, p *plan, i
 		p.Owed, p.Why = p.Owed || summary.Passing(err), noSummary(err)
 		s.Logger.Warn("summary of a chunk failed", "session", s.Key, "chunk", p.Chunk, "err", err)
 		if tokens := tidemark.EstimateText(compaction.Transcribe(items)); tokens > s.settings().Window/2 || summary.TooLarge(err) {
-			p.Rolling = join(p.Rolling, compaction.OversizeNote(tokens))
+			p.Rolling = summary.Join(p.Rolling, compaction.OversizeNote(tokens))
 			p.Tier = worse(p.Tier, tierPartial)
 		} else {
-			p.Rolling = join(p.Rolling, compaction.Extract(items, p.Why))
+			p.Rolling = summary.Join(p.Rolling, compaction.Extract(items, p.Why))
 			p.Tier = tierPlaintext
 		}
 	}
@@ -178,13 +179,6 @@ func noSummary(err error) string {
 	return clip.Line(Explain(err), maxFailure)
 }
 
-func join(a, b string) string {
-	if a == "" {
-		return b
-	}
-	return a + "\n\n" + b
-}
-
 func worse(a, b string) string {
 	if a == tierPlaintext {
 		return a
@@ -197,7 +191,7 @@ func (s *Session) chunkSize() tidemark.Tokens {
 	return max(min(s.settings().Window, s.writer.Settings().Window)/4, 1)
 }
 
-// pauseStmt does the same with other statements.
+// pauseStmt leaves the summariser alone for the first pause.
 func (s *Session) pauseStmt() tidemark.Stmt {
 	return tidemark.Stmt{SQL: `UPDATE heads SET cooldown = ? WHERE key = ?`, Args: []any{s.Runtime.Now().Add(cooldowns[0]).UnixMilli(), string(s.Key)}, Want: 1}
 }

@@ -171,7 +171,7 @@ func TestSummaryBudget(t *testing.T) {
 			t.Errorf("of %d, %d fixed: %d, want %d", c.window, c.fixed, got, c.want)
 		}
 	}
-	if join("", "b") != "b" || join("a", "b") != "a\n\nb" || worse(tierPlaintext, tierPartial) != tierPlaintext || worse(tierFull, tierPartial) != tierPartial || worse(tierPartial, tierPlaintext) != tierPlaintext {
+	if summary.Join("", "b") != "b" || summary.Join("a", "b") != "a\n\nb" || worse(tierPlaintext, tierPartial) != tierPlaintext || worse(tierFull, tierPartial) != tierPartial || worse(tierPartial, tierPlaintext) != tierPlaintext {
 		t.Error("a rolling summary, or the tier of it, is put together otherwise")
 	}
 	for name, c := range map[string]struct {

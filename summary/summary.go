@@ -8,6 +8,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,7 +37,9 @@ const (
 	maxHalvings    = 8
 	outageHalvings = 3
 	leastHalved    = 2_000 // tokens; no window is so small that less is doubted
+	smallPiece     = 2_000 // tokens of a message that is not looked into
 	maxRefused     = 40    // pieces of items, of which the model refuses one in words that nobody knows
+	maxAtFirst     = 6     // before it has taken one
 )
 
 // Settings are those of the model of summaries that are in force.
@@ -72,10 +76,10 @@ type Draft struct {
 	Instructions string // what a person wants to be kept
 	OnlyMemories bool   // no summary is written
 	Chunk        int    // chunks that are finished
-	Refused      int    // messages of the newest chunk that the model refuses to read: a note stands for each
 	Rolling      string // the summary so far
 	Facts        []tidemark.Extraction
 	Usage        tidemark.Usage
+	Refused      []tidemark.EntryID // messages that the model refuses to read, in whole or in part: a note stands for each
 
 	// Known returns what memory has. It is asked once. nil: nothing is known.
 	Known func(ctx context.Context) []string `json:"-"`
@@ -87,43 +91,69 @@ type Draft struct {
 // more. What it refuses in words that nobody knows may be for one message: it is looked for, and left out of the summary. Where all
 // fails the draft is as it was, but for what it cost and for memories of a part of it.
 func (w *Writer) Condense(ctx context.Context, d *Draft, items []compaction.Item) error {
-	d.Refused = 0
 	err := w.condense(ctx, d, items, maxHalvings)
-	if !odd(err) {
-		return err
+	if odd(err) {
+		err = w.past(ctx, d, items, err)
 	}
-	was := *d
-	for _, before := range []string{was.Rolling, ""} { // or for what the summary so far says
-		e := err
-		if before != was.Rolling {
-			d.Rolling = ""
-			e = w.condense(ctx, d, items, 0)
-		}
-		if odd(e) {
-			e = w.around(ctx, d, items, err)
-		}
-		if e == nil {
-			if before != was.Rolling {
-				d.Rolling = join(was.Rolling, d.Rolling)
+	if err == nil && !d.OnlyMemories {
+		for _, id := range d.Refused { // the model that goes on with a summary may leave notes out
+			if note := fmt.Sprintf("[Message %s is not all in this summary: the model that writes it refused it. recall with {\"entry\": %q} reads it.]", id, id); !strings.Contains(d.Rolling, note) {
+				d.Rolling = Join(d.Rolling, note)
 			}
-			return nil
-		}
-		used, facts := d.Usage, d.Facts
-		*d = was
-		if d.Usage = used; d.OnlyMemories {
-			d.Facts = facts
-		}
-		if !odd(e) || was.Rolling == "" {
-			return e
 		}
 	}
 	return err
 }
 
+// past gets past a refusal: without the summary so far, which stays as it is then, or without some of the messages.
+func (w *Writer) past(ctx context.Context, d *Draft, items []compaction.Item, refused error) error {
+	was := *d
+	back := func() {
+		used, facts := d.Usage, d.Facts
+		*d = was
+		if d.Usage = used; d.OnlyMemories {
+			d.Facts = facts
+		}
+	}
+	for _, without := range []bool{true, false} {
+		if without && was.Rolling == "" {
+			continue
+		}
+		var err error
+		if without {
+			d.Rolling = ""
+			err = w.condense(ctx, d, items, 0)
+		} else {
+			err = w.around(ctx, d, items, refused)
+		}
+		switch {
+		case err == nil && without:
+			d.Rolling = Join(was.Rolling, d.Rolling)
+			return nil
+		case err == nil:
+			return nil
+		}
+		if back(); !odd(err) {
+			return err
+		}
+	}
+	if was.Rolling == "" {
+		return refused
+	}
+	d.Rolling = "" // or without both
+	err := w.around(ctx, d, items, refused)
+	if err != nil {
+		back()
+		return err
+	}
+	d.Rolling = Join(was.Rolling, d.Rolling)
+	return nil
+}
+
 // around condenses items piece by piece, and leaves out messages that the model refuses by themselves. Where it refuses all, or
 // too many, its error is refused.
 func (w *Writer) around(ctx context.Context, d *Draft, items []compaction.Item, refused error) error {
-	left, wrote, notes := maxRefused, false, ""
+	asked, wrote := 0, false
 	var pieces func(items []compaction.Item) error
 	pieces = func(items []compaction.Item) error {
 		for _, half := range compaction.Halves(items) {
@@ -132,23 +162,19 @@ func (w *Writer) around(ctx context.Context, d *Draft, items []compaction.Item, 
 			}
 			err := w.condense(ctx, d, half, 0)
 			wrote = wrote || err == nil
-			switch {
+			asked++
+			switch parts := compaction.Halves(half); {
 			case err == nil:
-				continue
 			case !odd(err):
 				return err
-			case left == 0:
+			case asked >= maxRefused || asked >= maxAtFirst && !wrote:
 				return refused
-			}
-			if left--; len(half) > 1 || tidemark.EstimateText(compaction.Transcribe(half)) > leastHalved {
+			case len(half) > 1 || len(parts[1]) > 0 && tidemark.EstimateText(compaction.Transcribe(half)) > smallPiece:
 				if err := pieces(half); err != nil {
 					return err
 				}
-				continue
-			}
-			d.Refused++
-			if id := half[0].From; !d.OnlyMemories {
-				notes = join(notes, fmt.Sprintf("[Message %s is left out of this summary: the model that writes it refused it. recall with {\"entry\": %q} reads it.]", id, id))
+			case !slices.Contains(d.Refused, half[0].From):
+				d.Refused = append(d.Refused[:len(d.Refused):len(d.Refused)], half[0].From)
 			}
 		}
 		return nil
@@ -156,17 +182,17 @@ func (w *Writer) around(ctx context.Context, d *Draft, items []compaction.Item, 
 	if err := pieces(items); err != nil || !wrote {
 		return cmp.Or(err, refused)
 	}
-	d.Rolling = join(d.Rolling, notes)
 	return nil
 }
 
 // odd reports a refusal that may be for anything in what was sent, other than its size and an outage.
 func odd(err error) bool {
 	var api *tidemark.APIError
-	return errors.As(err, &api) && refusal.Unexplained(*api, false) && !api.Transient() && !TooLarge(err)
+	return errors.As(err, &api) && refusal.Unexplained(*api, false) && !api.Transient() && !TooLarge(err) && api.Status != http.StatusNotFound && api.Param != "model"
 }
 
-func join(a, b string) string {
+// Join puts a paragraph behind another.
+func Join(a, b string) string {
 	if a == "" || b == "" {
 		return a + b
 	}
@@ -199,11 +225,11 @@ func (w *Writer) condense(ctx context.Context, d *Draft, items []compaction.Item
 	if !TooLarge(err) && !doubted || halvings == 0 {
 		return err
 	}
-	was := *d
-	for _, half := range compaction.Halves(items) {
-		if len(half) == 0 {
-			return err
-		}
+	was, halves := *d, compaction.Halves(items)
+	if len(halves[1]) == 0 {
+		return err
+	}
+	for _, half := range halves {
 		if e := w.condense(ctx, d, half, halvings-1); e != nil {
 			if used := d.Usage; !d.OnlyMemories { // the summary of a part of a chunk is none
 				*d = was

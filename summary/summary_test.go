@@ -304,12 +304,13 @@ func TestRefusedMessage(t *testing.T) {
 		asks     int // at most
 		holds    []string
 	}{
-		{"one of eight", []string{"room 3 "}, "so far", false, 1, false, 8, []string{"Message i3 is left out of this summary", `{"entry": "i3"}`}},
+		{"one of eight", []string{"room 3 "}, "so far", false, 1, false, 8, []string{"Message i3 is not all in this summary", `{"entry": "i3"}`}},
 		{"the first and the last", []string{"room 0 ", "room 7 "}, "", false, 2, false, 14, []string{"Message i0 ", "Message i7 "}},
 		{"for memories alone", []string{"room 3 "}, "", true, 1, false, 8, nil},
-		{"the summary so far", []string{"dizzying"}, "so far, a dizzying summary", false, 0, false, 20, []string{"a dizzying summary\n\n", "room 7 "}},
+		{"the summary so far", []string{"dizzying"}, "so far, a dizzying summary", false, 0, false, 2, []string{"a dizzying summary\n\n", "room 7 "}},
 		{"that, and one of eight", []string{"dizzying", "room 3 "}, "so far, a dizzying summary", false, 1, false, 30, []string{"a dizzying summary\n\n", "Message i3 "}},
-		{"all", []string{""}, "so far", false, 0, true, 40, []string{"so far"}},
+		{"all", []string{""}, "so far", false, 0, true, 16, []string{"so far"}},
+		{"all, and nothing was before", []string{""}, "", false, 0, true, 9, nil},
 	} {
 		r := newRig(t, 100_000)
 		r.usage = tidemark.Usage{Input: 3}
@@ -326,8 +327,8 @@ func TestRefusedMessage(t *testing.T) {
 		}
 		d := &Draft{ID: "p", Log: "log", Rolling: c.rolling, OnlyMemories: c.memories}
 		err := r.Condense(t.Context(), d, talk(8))
-		if (err != nil) != c.fails || d.Refused != c.refused || len(r.calls) > c.asks || d.Usage.Input != tidemark.Tokens(3*answered) || (len(d.Facts) > 0) == c.fails {
-			t.Errorf("%s: %v, %d refused after %d asks, cost %d, facts %+v", c.name, err, d.Refused, len(r.calls), d.Usage.Input, d.Facts)
+		if (err != nil) != c.fails || len(d.Refused) != c.refused || len(r.calls) > c.asks || d.Usage.Input != tidemark.Tokens(3*answered) || (len(d.Facts) > 0) == c.fails {
+			t.Errorf("%s: %v, %d refused after %d asks, cost %d, facts %+v", c.name, err, len(d.Refused), len(r.calls), d.Usage.Input, d.Facts)
 		}
 		for _, text := range c.holds {
 			if !strings.Contains(d.Rolling, text) {
@@ -340,9 +341,42 @@ func TestRefusedMessage(t *testing.T) {
 				t.Errorf("%s: %sis summarised: %v", c.name, room, was)
 			}
 		}
-		if c.memories != (d.Rolling == "") || c.fails && d.Rolling != c.rolling {
+		if (c.memories || c.fails && c.rolling == "") != (d.Rolling == "") || c.fails && d.Rolling != c.rolling {
 			t.Errorf("%s: the summary is %q", c.name, d.Rolling)
 		}
+	}
+}
+
+// TestRefusedResults: a message that cannot be parted, such as one of results, is asked for once by itself; a large one of which a
+// part is refused is named once, and its notes stand in what a later chunk goes on with.
+func TestRefusedResults(t *testing.T) {
+	bad := &tidemark.APIError{Class: tidemark.ClassBadRequest, Status: 400, Message: "no"}
+	items := talk(10)
+	var results tidemark.Message
+	for i := range 4 {
+		results.Content = append(results.Content, tidemark.ToolResult(fmt.Sprint("c", i), strings.Repeat("dizzying ", 500), false))
+	}
+	results.Role = tidemark.User
+	items[4].Message = results
+	items[7].Message = tidemark.NewText(tidemark.User, "dizzying"+strings.Repeat(" plain words", 2000))
+	r := newRig(t, 100_000)
+	r.play = func(req tidemark.Request) (tidemark.Message, error) {
+		if strings.Contains(req.Messages[0].PlainText(), "dizzying") {
+			return tidemark.Message{}, bad
+		}
+		return summarizes(req)
+	}
+	d := &Draft{ID: "p", Log: "log"}
+	if err := r.Condense(t.Context(), d, items); err != nil || !slices.Equal(d.Refused, []tidemark.EntryID{"i4", "i7"}) || len(r.calls) > 30 {
+		t.Fatalf("%v, refused %v after %d asks", err, d.Refused, len(r.calls))
+	}
+	if err := r.Condense(t.Context(), d, talk(4)); err != nil || strings.Count(d.Rolling, "is not all in this summary") != 2 {
+		t.Errorf("%v, %q", err, d.Rolling)
+	}
+	missing := &tidemark.APIError{Class: tidemark.ClassBadRequest, Status: 404, Message: "no such model"}
+	r.calls, r.play = nil, func(tidemark.Request) (tidemark.Message, error) { return tidemark.Message{}, missing }
+	if err := r.Condense(t.Context(), &Draft{}, talk(8)); !errors.Is(err, missing) || len(r.calls) != 1 {
+		t.Errorf("%v after %d asks", err, len(r.calls))
 	}
 }
 

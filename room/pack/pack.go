@@ -80,7 +80,7 @@ func (t *turn) push(ctx context.Context, v room.Seen) (pack string, size tidemar
 		parts = append([]string{news}, parts...)
 	}
 	pack = strings.Join(parts, "\n\n")
-	if refused := t.refused.Load(); pack == "" || refused != nil && *refused == pack {
+	if refused := t.refused.Load(); pack == "" || refused != nil && strings.HasPrefix(*refused, pack) { // with what was said behind it
 		return "", size
 	}
 	return pack, size + t.tokens(pack)

@@ -62,21 +62,19 @@ const (
 //
 // tidemark.ErrBusy while a turn is in work, tidemark.ErrConflict for another conversation than the one that is there.
 func (s *Room) Import(ctx context.Context, in iter.Seq2[Message, error], progress func(done int)) (out Result, err error) {
+	im := importer{s: s, limit: s.limit(), progress: progress}
 	err = s.Hold(ctx, func(h room.Held) error {
-		im := importer{s: s, h: h, limit: s.limit(), progress: progress}
+		im.h = h
 		err := im.load(ctx)
 		if err == nil {
 			err = im.all(ctx, in)
-		}
-		if err == nil {
-			out, err = s.result(ctx, im.log, im.skipped)
 		}
 		return err
 	})
 	if err != nil {
 		return Result{}, err
 	}
-	return out, nil
+	return s.result(ctx, im.log, im.skipped)
 }
 
 // result is what stands in the log at the end.

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/tidemark-ai/tidemark/tidemarktest"
 )
@@ -15,8 +16,8 @@ import (
 // TestKillInSearch kills the server while it asks a model's API what it refuses, and where it takes that out: the next one begins
 // the search anew, one block reads as a note afterwards and its neighbours as they were said, and each message has one answer.
 func TestKillInSearch(t *testing.T) {
-	for i, place := range []string{"probe made", "before part taken out", "part taken out", "before probe made", "probe made:2", "probe made:5", "before probe made:8", "probe made:11"} {
-		if !asked(t) && i%some != 0 {
+	for i, place := range []string{"probe made:5", "before part taken out", "part taken out", "probe made", "before probe made", "probe made:2", "before probe made:8", "probe made:11"} {
+		if !asked(t) && i > 2 {
 			continue
 		}
 		t.Run(place, func(t *testing.T) {
@@ -71,13 +72,18 @@ func killInSearch(t *testing.T, place string) {
 	filters = true
 	mu.Unlock()
 	say("then", "and then?")
-	if s := <-next; !doomed.killed() {
-		t.Fatalf("the server ended otherwise:\n%s", doomed.log)
-	} else {
-		say("last", "and now?")
-		f.settled(s, "main")
-		s.stop()
+	select {
+	case <-doomed.done:
+	case <-time.After(tidemarktest.Patience):
+		t.Fatalf("the search does not pass %q", place)
 	}
+	if !doomed.killed() {
+		t.Fatalf("the server ended otherwise:\n%s", doomed.log)
+	}
+	s := <-next
+	say("last", "and now?")
+	f.settled(s, "main")
+	s.stop()
 	mu.Lock()
 	now := strings.Join(taken, "\n")
 	mu.Unlock()
