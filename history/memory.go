@@ -20,8 +20,8 @@ const (
 	decodedCopies = 4
 )
 
-// Room waits until there is memory for a view of that many bytes. release is nil when none is to be given back.
-func (r *Reader) Room(ctx context.Context, bytes int64) (release func(), err error) {
+// Reserve waits until there is memory for a view of that many bytes. release is nil when none is to be given back.
+func (r *Reader) Reserve(ctx context.Context, bytes int64) (release func(), err error) {
 	if r.Admit == nil || bytes <= freeView {
 		return nil, nil
 	}
@@ -53,7 +53,7 @@ func (r *Reader) Words(ctx context.Context, e tidemark.Entry) (m tidemark.Messag
 			with, size = append(with, i), size+decodedCopies*int64(ref.Bytes)
 		}
 	}
-	release, err := r.Room(ctx, min(size, r.ViewBytes()))
+	release, err := r.Reserve(ctx, min(size, r.ViewBytes()))
 	if err != nil {
 		return m, done, err
 	}

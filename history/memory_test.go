@@ -25,7 +25,7 @@ func TestWithoutReplaced(t *testing.T) {
 // TestRoomInMemory: who asks for much waits until there is room for it, or nobody waits for it any more, and gives it back once.
 func TestRoomInMemory(t *testing.T) {
 	r := newRig(t)
-	if release, err := r.Room(t.Context(), freeView+1); release != nil || err != nil {
+	if release, err := r.Reserve(t.Context(), freeView+1); release != nil || err != nil {
 		t.Errorf("where memory is not scarce: %v, %v", release != nil, err)
 	}
 	asked, refuse, held := 0, 2, int64(0)
@@ -36,10 +36,10 @@ func TestRoomInMemory(t *testing.T) {
 		held += bytes
 		return func() { held -= bytes }, true
 	}
-	if release, err := r.Room(t.Context(), freeView); release != nil || err != nil || asked != 0 {
+	if release, err := r.Reserve(t.Context(), freeView); release != nil || err != nil || asked != 0 {
 		t.Errorf("of little: %v, %v, asked %d times", release != nil, err, asked)
 	}
-	release, err := r.Room(t.Context(), freeView+1)
+	release, err := r.Reserve(t.Context(), freeView+1)
 	if err != nil || release == nil || asked != 3 || held != freeView+1 {
 		t.Fatalf("%v, asked %d times, %d held", err, asked, held)
 	}
@@ -50,7 +50,7 @@ func TestRoomInMemory(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(gone)
 	refuse = 100
-	if release, err := r.Room(ctx, freeView+1); release != nil || !errors.Is(err, gone) {
+	if release, err := r.Reserve(ctx, freeView+1); release != nil || !errors.Is(err, gone) {
 		t.Errorf("%v, %v", release != nil, err)
 	}
 }

@@ -53,7 +53,7 @@ func (r *Reader) AsOf(ctx context.Context, log string, until int64, use func(com
 	then.Back, then.Again = nil, nil // only who plans asks for these
 	var give func()
 	v, err := r.View(ctx, log, then, func(bytes int64) (err error) {
-		give, err = r.Room(ctx, bytes)
+		give, err = r.Reserve(ctx, bytes)
 		return err
 	})
 	if give != nil {

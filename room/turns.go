@@ -30,7 +30,7 @@ type Held interface {
 	// Write writes what was gathered, and something else; tidemark.ErrConflict where the run is another's by now.
 	Write(ctx context.Context, stmts ...tidemark.Stmt) error
 	// Size is how large the view of the log is, without what was gathered; with fit it is compacted first where that is over
-	// the limit.
+	// the limit. It is asked before the first Append, or the context that Write tells of is only what was gathered.
 	Size(ctx context.Context, fit bool) (tidemark.Tokens, error)
 	// Move has the session go on from a place in a log of its own, with what else is written then, and ends the run.
 	Move(ctx context.Context, i tidemark.SessionInfo, from Place, stmts ...tidemark.Stmt) error

@@ -34,7 +34,7 @@ func (s *Session) admitted(ctx context.Context, r *run) (View, error) {
 		return View{}, err
 	}
 	return s.viewOf(ctx, r.Log, now, func(bytes int64) (err error) {
-		r.release, err = s.Reader.Room(ctx, bytes)
+		r.release, err = s.Reader.Reserve(ctx, bytes)
 		return err
 	})
 }

@@ -99,8 +99,11 @@ func (h *held) Size(ctx context.Context, fit bool) (tidemark.Tokens, error) {
 	if err == nil && fit {
 		v, err = h.s.fit(ctx, h.r, v, fitAuto)
 	}
+	if err != nil {
+		return 0, err
+	}
 	h.size = v.Size
-	return v.Size, err
+	return v.Size, nil
 }
 
 // Move implements room.Held.

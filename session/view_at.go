@@ -17,7 +17,7 @@ func (s *Session) viewAt(ctx context.Context, log string, until int64, use func(
 	}
 	var give func()
 	v, err := s.viewOf(ctx, log, then, func(bytes int64) (err error) {
-		give, err = s.Reader.Room(ctx, bytes)
+		give, err = s.Reader.Reserve(ctx, bytes)
 		return err
 	})
 	if give != nil {
